@@ -4,9 +4,11 @@ import type { ServerResponse } from 'node:http'
 import { connect, createServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { createGzip } from 'node:zlib'
 import { expressSession } from 'coatcheck/express-session'
 import { nodeVisits } from 'coatcheck/node'
+import compression from 'compression'
+import compression17 from 'compression-1.7'
+import express from 'express'
 import { describe, expect, it, vi } from 'vitest'
 import { called, controlled, listen, makeManager, type OldRequest, serve } from './service.ts'
 
@@ -57,7 +59,6 @@ describe('what is called on a response after its end, while its session is saved
   })
 
   it('is a second answer of Express: its handler gets the error that it gets without a session', async () => {
-    const { default: express } = await import('express')
     const { sessions } = makeManager()
     const app = express()
     const errors: unknown[] = []
@@ -237,86 +238,60 @@ describe('an answer that Node refuses when it is sent', () => {
   })
 })
 
-/**
- * What the package `compression` does to a response: it chooses by the head, writes the body into a stream of its own, and
- * has those who wait for a drain listen to that one. Until 1.7 it saw by `_header` whether the head is out.
- */
-function compress(response: ServerResponse, flag: 'headersSent' | '_header'): void {
-  const target = response as any
-  const { write, end, on, writeHead } = target
-  const waiting: unknown[] = []
-  let stream: ReturnType<typeof createGzip> | null = null
-  const giveHead = () => target[flag] || target.writeHead(target.statusCode)
-  target.writeHead = (...values: unknown[]) => {
-    target.writeHead = writeHead
-    target.setHeader('Content-Encoding', 'gzip')
-    stream = createGzip()
-    stream.on('data', chunk => write.call(target, chunk) || stream!.pause())
-    stream.on('end', () => end.call(target))
-    for (const listener of waiting) stream.on('drain', listener as () => void)
-    on.call(target, 'drain', () => stream!.resume())
-    return writeHead.apply(target, values)
-  }
-  target.on = (name: string, listener: () => void) => {
-    if (name !== 'drain') return on.call(target, name, listener)
-    if (stream === null) waiting.push(listener)
-    else stream.on(name, listener)
-    return target
-  }
-  target.write = (chunk: string) => {
-    giveHead()
-    return stream === null ? write.call(target, chunk) : stream.write(chunk)
-  }
-  target.end = (chunk?: string) => {
-    if (stream?.writableEnded) return false
-    giveHead()
-    if (stream === null) return end.call(target, chunk)
-    return chunk === undefined ? stream.end() : stream.end(chunk)
-  }
-}
-
 describe('an answer beside compression', () => {
-  async function answered(place: string, flag: 'headersSent' | '_header', fails: boolean, saves = false) {
-    const { store, control } = controlled()
-    const { sessions } = makeManager({ store })
-    if (fails) control.failing.add('create')
-    const bridge = expressSession(sessions)
-    const errors: unknown[] = []
-    const { port } = await listen((request, response) => {
-      if (place === 'before') compress(response, flag)
-      bridge(request, response, async error => {
-        if (error) {
-          errors.push(error)
-          if (response.headersSent) return
-          response.statusCode = 503
-          response.removeHeader('Content-Encoding')
-          response.end('unavailable')
-          return
-        }
-        if (place === 'after') compress(response, flag)
-        change(request as OldRequest)
-        if (saves) await called(back => (request as OldRequest).session.save(back))
+  // Until 1.7 it saw by `_header` whether the head is out.
+  const packages = { 'compression 1.8': compression, 'compression 1.7': compression17 }
+
+  describe.each(Object.entries(packages))('of %s', (_, made) => {
+    async function answered(place: 'before' | 'after', fails: boolean, saves = false) {
+      const { store, control } = controlled()
+      const { sessions } = makeManager({ store })
+      if (fails) control.failing.add('create')
+      const errors: unknown[] = []
+      const app = express()
+      const compress = made({ threshold: 0 })
+      if (place === 'before') app.use(compress)
+      app.use(expressSession(sessions))
+      if (place === 'after') app.use(compress)
+      app.use(async (request, response) => {
+        change(request as unknown as OldRequest)
+        if (saves) await called(back => (request as unknown as OldRequest).session.save(back))
+        response.setHeader('Content-Type', 'text/plain')
         response.end('hello')
       })
+      const tell: express.ErrorRequestHandler = (error, _request, response, _next) => {
+        errors.push(error)
+        if (!response.headersSent) response.status(503).end('unavailable')
+      }
+      app.use(tell)
+      const { port } = await listen(app)
+      const reply = await fetch(`http://localhost:${port}/`, { signal: AbortSignal.timeout(10_000) })
+      const { status, headers } = reply
+      return {
+        status,
+        encoding: headers.get('content-encoding'),
+        cookies: headers.getSetCookie().length,
+        body: await reply.text(),
+        errors,
+      }
+    }
+
+    it('comes whole, with the cookie', async () => {
+      const whole = { status: 200, encoding: 'gzip', cookies: 1, body: 'hello', errors: [] }
+      expect(await answered('before', false)).toEqual(whole)
+      expect(await answered('after', false, true)).toEqual(whole)
     })
-    const reply = await fetch(`http://localhost:${port}/`, { signal: AbortSignal.timeout(10_000) })
-    return { status: reply.status, cookies: reply.headers.getSetCookie().length, body: await reply.text(), errors }
-  }
 
-  it.each(['headersSent', '_header'] as const)('that looks at %s comes whole, with the cookie', async flag => {
-    expect(await answered('before', flag, false)).toMatchObject({ status: 200, cookies: 1, body: 'hello', errors: [] })
-    expect(await answered('after', flag, false, true)).toMatchObject({ status: 200, cookies: 1, body: 'hello' })
-  })
+    it('that could not be saved never mixes with the answer of the error handler', async () => {
+      const { status, body, errors } = await answered('before', true)
+      expect([status, body, errors]).toMatchObject([503, 'unavailable', [{ code: 'ERR_SESSION_STORE' }]])
+    })
 
-  it('that could not be saved never mixes with the answer of the error handler', async () => {
-    const { status, errors } = await answered('before', 'headersSent', true)
-    expect([status, errors]).toMatchObject([503, [{ code: 'ERR_SESSION_STORE' }]])
-  })
-
-  it('that was put after the session streams: it begins no session that was not saved before, and tells so', async () => {
-    const { status, cookies, body, errors } = await answered('after', 'headersSent', false)
-    expect([status, cookies, body]).toEqual([200, 0, 'hello'])
-    expect(errors).toMatchObject([{ code: 'ERR_SESSION_HEADERS_SENT' }])
+    it('that was put after the session streams: it begins no session that was not saved before, and tells so', async () => {
+      const { status, cookies, body, errors } = await answered('after', false)
+      expect([status, cookies, body]).toEqual([200, 0, 'hello'])
+      expect(errors).toMatchObject([{ code: 'ERR_SESSION_HEADERS_SENT' }])
+    })
   })
 })
 

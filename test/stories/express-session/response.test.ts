@@ -1,11 +1,13 @@
 // What the response does while its session is saved, and where that fails.
 import { EventEmitter, once } from 'node:events'
+import { get as connectTo } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
 import type { Store } from 'coatcheck'
 import { expressSession } from 'coatcheck/express-session'
 import express from 'express'
+import onHeaders from 'on-headers'
 import { describe, expect, it, vi } from 'vitest'
 import { called, controlled, listen, makeManager, type OldHandler, type OldRequest, serve } from './service.ts'
 
@@ -153,20 +155,10 @@ describe('a response whose session has to be saved', () => {
   it('works beside what other middleware put around writeHead, before it and after it', async () => {
     const { sessions } = makeManager()
     const session = expressSession(sessions)
-    const marked = (response: import('node:http').ServerResponse, name: string) => {
-      const { writeHead, end } = response
-      response.writeHead = function (this: typeof response, ...values: unknown[]) {
-        response.setHeader(name, '1')
-        return writeHead.apply(this, values as never)
-      } as typeof writeHead
-      response.end = function (this: typeof response, ...values: unknown[]) {
-        return end.apply(this, values as never)
-      } as typeof end
-    }
     const { browser } = await listen((request, response) => {
-      marked(response, 'x-before')
+      onHeaders(response, () => response.setHeader('x-before', '1'))
       session(request, response, () => {
-        marked(response, 'x-after')
+        onHeaders(response, () => response.setHeader('x-after', '1'))
         CHANGE(request as OldRequest)
         response.end('hello')
       })
@@ -365,14 +357,22 @@ describe('what a callback throws', () => {
 
 describe('a request without a response', () => {
   it('such as the upgrade of ws, called with {} or with none, reads its session, and may save what is there', async () => {
-    const { sessions, browser } = await serve(usual)
+    const { sessions, browser, server, port } = await serve(usual)
     const visitor = browser()
     await visitor.go('/set')
     const session = expressSession(sessions)
-    const headers = { cookie: visitor.cookie, host: '127.0.0.1', upgrade: 'websocket' }
-    const socket = { remoteAddress: '127.0.0.1' }
-    const request = { httpVersion: '1.1', method: 'GET', url: '/', headers, socket } as unknown as OldRequest
-    const bare = { ...request } as OldRequest
+    const upgraded = async () => {
+      const headers = { cookie: visitor.cookie, connection: 'Upgrade', upgrade: 'websocket' }
+      const asked = connectTo({ port, headers }).on('error', () => {})
+      const [request, socket] = (await once(server, 'upgrade', { signal: AbortSignal.timeout(10_000) })) as [
+        OldRequest,
+        Socket,
+      ]
+      socket.destroy()
+      asked.destroy()
+      return request
+    }
+    const [bare, request] = [await upgraded(), await upgraded()]
     await called(back => session(bare, undefined as never, back))
     expect(bare.session.a).toBe(1)
     await called(back => session(request, {} as never, back))
