@@ -17,30 +17,36 @@ export const COOKIE_READ: HeadRules = { ...NO_RULES, vary: ['Cookie'] }
 /** For a request whose response may depend on a session. */
 export const PERSONAL: HeadRules = { ...COOKIE_READ, noStore: true }
 
+export type HeaderValue = number | string | readonly string[] | undefined
+
 /** The head of a response, of whichever server. */
 export interface Head {
-  get(name: string): string | null
-  cookies(): readonly string[]
-  set(name: string, value: string | readonly string[]): void
+  getHeader(name: string): HeaderValue
+  setHeader(name: string, value: string | readonly string[]): unknown
 }
+
+export const linesOf = (value: HeaderValue): string[] => (value === undefined ? [] : [value].flat().map(String))
+
+const textOf = (value: HeaderValue): string => (value === undefined ? '' : linesOf(value).join(', '))
 
 /** Writes the rules into a head. Writing them again changes nothing. */
 export function writeRules({ cookies, vary, noStore, others }: HeadRules, head: Head): void {
-  for (const name of vary) head.set('Vary', withVary(head.get('Vary'), name))
-  if (noStore && !isNoStore(head.get('Cache-Control'))) head.set('Cache-Control', 'no-store')
+  for (const name of vary) head.setHeader('Vary', withVary(textOf(head.getHeader('Vary')), name))
+  if (noStore && !NO_STORE.test(textOf(head.getHeader('Cache-Control')))) head.setHeader('Cache-Control', 'no-store')
   if (cookies.length > 0) {
     const names = cookies.map(nameOf)
-    head.set('Set-Cookie', [...head.cookies().filter(cookie => !names.includes(nameOf(cookie))), ...cookies])
+    const kept = linesOf(head.getHeader('Set-Cookie')).filter(line => !names.includes(nameOf(line)))
+    head.setHeader('Set-Cookie', [...kept, ...cookies])
   }
-  for (const [name, value] of others) if (head.get(name) === null) head.set(name, value)
+  for (const [name, value] of others) if (head.getHeader(name) === undefined) head.setHeader(name, value)
 }
 
-/** Whether a Cache-Control forbids to keep the response: such a value stays (RFC 9111, section 5.2.2.5). */
-const isNoStore = (value: string | null): boolean => value !== null && /(?:^|[\s,])no-store(?:[\s,]|$)/i.test(value)
+/** A Cache-Control that forbids to keep the response stays (RFC 9111, section 5.2.2.5). */
+const NO_STORE = /(?:^|[\s,])no-store(?:[\s,]|$)/i
 
 /** Vary with one more field name (RFC 9110, section 12.5.5). */
-function withVary(value: string | null, name: string): string {
-  if (value === null || value.trim() === '') return name
+function withVary(value: string, name: string): string {
+  if (value.trim() === '') return name
   const names = value.split(',').map(each => each.trim().toLowerCase())
   return names.includes('*') || names.includes(name.toLowerCase()) ? value : `${value}, ${name}`
 }
@@ -55,16 +61,12 @@ export class FetchHead implements Head {
     this.#headers = headers
   }
 
-  get(name: string): string | null {
-    return this.#headers.get(name)
+  getHeader(name: string): HeaderValue {
+    return name === 'Set-Cookie' ? this.#headers.getSetCookie() : (this.#headers.get(name) ?? undefined)
   }
 
-  cookies(): readonly string[] {
-    return this.#headers.getSetCookie()
-  }
-
-  set(name: string, value: string | readonly string[]): void {
+  setHeader(name: string, value: string | readonly string[]): void {
     this.#headers.delete(name)
-    for (const each of typeof value === 'string' ? [value] : value) this.#headers.append(name, each)
+    for (const each of linesOf(value)) this.#headers.append(name, each)
   }
 }

@@ -6,7 +6,7 @@ import { aFunction } from '../text/check-options.ts'
 import { quote } from '../text/quote.ts'
 import type { CookieOptions } from './cookie.ts'
 import type { Advice } from './errors.ts'
-import { type Head, type HeadRules, writeRules } from './head.ts'
+import { type Head, type HeaderValue, type HeadRules, linesOf, writeRules } from './head.ts'
 import { hostOf, proxyTest, type SecureOptions, secureTest } from './secure.ts'
 import { setUp, type VisitOptions } from './setup.ts'
 import type { Visit as PublicVisit, VisitRequest } from './types.ts'
@@ -159,47 +159,48 @@ export function nodeVisits<Data extends object, Ids extends UserIds, Input exten
   return { sessions, cookie: options.cookie ?? {}, of } as NodeVisits<Data, Ids, Input>
 }
 
-// Headers of node:http that must survive whatever the application does to its response: they are set when the head is
-// written.
-type HeaderValue = number | string | readonly string[] | undefined
+// Headers of node:http that must survive whatever the application does to its response: they are merged in when the head
+// is written.
 type Arguments = [status: number, reason?: unknown, headers?: unknown]
 
-const listOf = (value: HeaderValue): string[] =>
-  value === undefined ? [] : Array.isArray(value) ? value.map(String) : [String(value)]
-
-/** The headers that a response has so far. */
-class NodeHead implements Head {
+/**
+ * What writeHead was given, and below it what the response has so far. Kept as one object, which Node writes several
+ * times faster than headers that are set one by one.
+ */
+class GivenHead implements Head {
+  readonly headers: Record<string, HeaderValue> = {}
   readonly #response: ServerResponse
-  readonly #set: ServerResponse['setHeader']
 
-  constructor(response: ServerResponse) {
+  /** `given` as Node takes it: an object, a flat array, or an array of pairs. */
+  constructor(response: ServerResponse, given: unknown) {
     this.#response = response
-    this.#set = response.setHeader
+    if (Array.isArray(given)) {
+      const flat = Array.isArray(given[0]) ? given.flat(1) : given
+      for (let at = 0; at < flat.length; at += 2) {
+        // An array replaces what was set before, and may name a header twice.
+        const before = this.#nameOf(flat[at]) === undefined ? [] : linesOf(this.getHeader(flat[at]))
+        this.setHeader(flat[at], before.length === 0 ? flat[at + 1] : [...before, ...linesOf(flat[at + 1])])
+      }
+    } else if (typeof given === 'object' && given !== null) {
+      // One by one: a spread makes an object that Node then walks at a fifth of the speed.
+      for (const name of Object.keys(given)) this.headers[name] = (given as Record<string, HeaderValue>)[name]
+    }
   }
 
-  get(name: string): string | null {
-    const value = this.#response.getHeader(name)
-    return value === undefined ? null : listOf(value).join(', ')
+  /** How a header that was given is spelt. */
+  #nameOf(name: string): string | undefined {
+    for (const each in this.headers)
+      if (each.length === name.length && each.toLowerCase() === name.toLowerCase()) return each
+    return undefined
   }
 
-  cookies(): readonly string[] {
-    return listOf(this.#response.getHeader('set-cookie'))
+  getHeader(name: string): HeaderValue {
+    const own = this.#nameOf(name)
+    return own === undefined ? this.#response.getHeader(name) : this.headers[own]
   }
 
-  set(name: string, value: string | readonly string[]): void {
-    this.#set.call(this.#response, name, value)
-  }
-}
-
-/** Sets the headers that were given to writeHead, as Node does: an object, a flat array, or an array of pairs. */
-function setGiven(response: ServerResponse, headers: unknown): void {
-  if (Array.isArray(headers)) {
-    const flat = Array.isArray(headers[0]) ? headers.flat(1) : headers
-    // An array replaces what was set before, and may name a header twice.
-    for (let at = 0; at < flat.length; at += 2) response.removeHeader(flat[at])
-    for (let at = 0; at < flat.length; at += 2) response.appendHeader(flat[at], flat[at + 1])
-  } else if (typeof headers === 'object' && headers !== null) {
-    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
+  setHeader(name: string, value: HeaderValue): void {
+    this.headers[this.#nameOf(name) ?? name] = value
   }
 }
 
@@ -210,7 +211,7 @@ function setGiven(response: ServerResponse, headers: unknown): void {
 function shielded<T>(response: ServerResponse, rules: HeadRules, write: () => T): T {
   const { setHeader } = response
   const isOwn = Object.hasOwn(response, 'setHeader')
-  const head = new NodeHead(response)
+  const head: Head = { getHeader: name => response.getHeader(name), setHeader: setHeader.bind(response) }
   response.setHeader = (...header) => {
     setHeader.apply(response, header)
     writeRules(rules, head)
@@ -256,38 +257,10 @@ function writeHead(this: GuardedHead, ...args: Arguments): ServerResponse {
   const isOdd = Array.isArray(headers) && !Array.isArray(headers[0]) && headers.length % 2 !== 0
   if (response.headersSent || isOdd) return previous.apply(response, args)
   const rules = this.rulesNow()
-  const isPatched = previous !== ServerResponse.prototype.writeHead
-  const whole = isPatched || typeof reason === 'string' ? null : wholeHead(response, headers, rules)
-  if (whole !== null) return previous.call(response, args[0], whole)
-  setGiven(response, headers)
-  writeRules(rules, new NodeHead(response))
+  const head = new GivenHead(response, headers)
+  writeRules(rules, head)
+  if (previous === ServerResponse.prototype.writeHead) return previous.call(response, args[0], reason, head.headers)
+  for (const [name, value] of Object.entries(head.headers)) response.setHeader(name, value!)
   const rest: Arguments = typeof reason === 'string' ? [args[0], reason] : [args[0]]
-  if (!isPatched) return previous.apply(response, rest)
   return shielded(response, rules, () => previous.apply(response, rest))
-}
-
-/** Headers that may have to be merged with ours, and a name that cannot be assigned. */
-const MERGED = /^(?:vary|set-cookie|cache-control|__proto__)$/i
-
-/**
- * The whole head as one object, which Node writes several times faster than headers that are set one by one. `null` unless
- * writeHead was given an object, and the application has set no header that has to be merged.
- */
-function wholeHead(
-  response: ServerResponse,
-  given: unknown,
-  { cookies, vary, noStore, others }: HeadRules,
-): Record<string, unknown> | null {
-  if (typeof given !== 'object' || given === null || Array.isArray(given) || others.length > 0) return null
-  if (response.hasHeader('vary') || response.hasHeader('set-cookie') || response.hasHeader('cache-control')) return null
-  // Copied name by name: a spread makes an object that Node then walks at a fifth of the speed.
-  const head: Record<string, unknown> = {}
-  for (const name of Object.keys(given)) {
-    if (MERGED.test(name)) return null
-    head[name] = (given as Record<string, unknown>)[name]
-  }
-  if (vary.length > 0) head.Vary = vary.join(', ')
-  if (noStore) head['Cache-Control'] = 'no-store'
-  if (cookies.length > 0) head['Set-Cookie'] = cookies
-  return head
 }

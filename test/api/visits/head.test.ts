@@ -137,23 +137,6 @@ describe('our headers are in the response, whatever the application does to it',
     expect(text.match(/^set-cookie:/gim)).toHaveLength(1)
   })
 
-  it.each([
-    ['{ "__proto__": "1", "X-One": "2" }', '__proto__: 1\r\nX-One: 2'],
-    ['{ "__proto__": "1" }', '__proto__: 1'],
-  ])('a header with the name of the prototype goes out as it does without us: %s', async (given, lines) => {
-    const { port } = await serve(async (visit, _request, response) => {
-      await visit.logIn(ada)
-      response.writeHead(200, JSON.parse(given)).end('x')
-    })
-    const socket = connect(port, '127.0.0.1')
-    socket.end('POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
-    let text = ''
-    for await (const chunk of socket.setEncoding('latin1')) text += chunk
-    expect(text).toMatch(/^HTTP\/1\.1 200 /)
-    expect(text).toContain(`\r\n${lines}\r\n`)
-    expect(text.match(/^set-cookie:/gim)).toHaveLength(1)
-  })
-
   it('headers that were set before the visit survive', async () => {
     const { send } = await serve(async (visit, _request, response) => {
       response.setHeader('Set-Cookie', ['before=1'])
