@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { UserIdInput, UserIds } from '../session/users.ts'
 import { aFunction, checkOptionNames } from '../text/check-options.ts'
 import type { Duration } from '../text/duration.ts'
-import { hintsFor } from '../text/option-hints.ts'
+import { OPTION_HINTS } from '../text/option-hints.ts'
 import type { NodeVisitsOptions } from '../visits/node.ts'
 
 /** Who is logged in, as the data of req.session says it. */
@@ -46,7 +46,7 @@ const OWN = ['userOf', 'logIn'] as const
 const OPTIONS = ['cookie', 'rememberCookie', 'trustedOrigins', 'trustedProxies', 'isSecure'] as const
 // For those who bring the options of express-session along as they were.
 const HINTS = {
-  ...hintsFor('visits'),
+  ...OPTION_HINTS,
   name: 'the cookie has its name from cookie: { name }, and is no connect.sid',
   store: "it belongs to the manager: new SessionManager({ store }), with a store of 'coatcheck/stores/…'",
   resave: 'only the keys that changed are written',

@@ -15,7 +15,7 @@ import {
   wholeNumber,
 } from '../text/check-options.ts'
 import { aDuration, type Duration, durationUpTo, milliseconds } from '../text/duration.ts'
-import { hintsFor } from '../text/option-hints.ts'
+import { OPTION_HINTS } from '../text/option-hints.ts'
 import { quote } from '../text/quote.ts'
 
 /** Options of a `SessionManager`. Lengths of time are text with a unit, such as `'30m'`. */
@@ -161,7 +161,7 @@ const LIMIT: OptionPlace<NonNullable<SessionOptions['limit']>> = {
 const MANAGER: OptionPlace<AnyOptions> = {
   where: 'SessionManager',
   required: ['store'],
-  hints: hintsFor('manager'),
+  hints: OPTION_HINTS,
   rules: {
     store: aStore,
     idleTimeout: aDuration,

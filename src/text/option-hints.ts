@@ -32,9 +32,12 @@ const FOREIGN: Hints = {
   ...each(['touchAfter', 'disableTouch', 'resaveInterval'], () => 'it is called touchInterval, of the SessionManager'),
 }
 
-/** The options of each place: if one is given to another place, the error says where it belongs. */
-const OWN = {
-  manager: each(
+const OF_COOKIE = ['name', 'hostPrefix', 'lifetime', 'sameSite', 'domain', 'path', 'secure', 'partitioned']
+
+/** What to do with an option that a place does not have: it is another library's, or belongs to another place. */
+export const OPTION_HINTS: Hints = {
+  ...FOREIGN,
+  ...each(
     [
       ...['store', 'idleTimeout', 'absoluteTimeout', 'touchInterval', 'storeTimeout', 'maxPendingCalls', 'userIds'],
       ...['schema', 'initial', 'maxDataBytes', 'codec', 'getPasswordVersion', 'limit', 'rememberFor', 'onTheft'],
@@ -42,24 +45,15 @@ const OWN = {
     ],
     name => `it belongs to new SessionManager({ ${name} })`,
   ),
-  cookie: each(
-    ['name', 'hostPrefix', 'lifetime', 'sameSite', 'domain', 'path', 'secure', 'partitioned'],
-    name => `it belongs to the cookie of nodeVisits: { cookie: { ${name} } }`,
-  ),
-  visits: each(
+  ...each(OF_COOKIE, name => `it belongs to the cookie of nodeVisits: { cookie: { ${name} } }`),
+  ...each(
     ['cookie', 'rememberCookie', 'trustedOrigins', 'trustedProxies', 'isSecure'],
     name => `it belongs to nodeVisits(sessions, { ${name} })`,
   ),
 }
 
-/** The hints of one place: its own names are left out. */
-export const hintsFor = (place: keyof typeof OWN): Hints => {
-  const { [place]: _, ...others } = OWN
-  return Object.assign({}, FOREIGN, ...Object.values(others))
-}
-
 /** The remember token's cookie has a name of its own, and for the rest is kept and sent as the session cookie is. */
 export const REMEMBER_COOKIE_HINTS: Hints = each(
-  Object.keys(OWN.cookie),
+  OF_COOKIE,
   name => `it is the session cookie's, for both: { cookie: { ${name} } }`,
 )

@@ -4,7 +4,7 @@ import type { SessionId } from '../session/id.ts'
 import type { Session } from '../session/session.ts'
 import type { UserIds } from '../session/users.ts'
 import { aBoolean, checkOptions, type OptionPlace, oneOf, type Rule, rule } from '../text/check-options.ts'
-import { hintsFor } from '../text/option-hints.ts'
+import { OPTION_HINTS } from '../text/option-hints.ts'
 import { quote } from '../text/quote.ts'
 
 /** The attributes of the session cookie (RFC 6265bis, section 4.1). */
@@ -49,7 +49,7 @@ const aDomain: Rule = rule(
 const COOKIE: OptionPlace<CookieOptions> = {
   where: 'cookie',
   prefix: 'cookie.',
-  hints: hintsFor('cookie'),
+  hints: OPTION_HINTS,
   rules: {
     name: aCookieName,
     hostPrefix: aBoolean,

@@ -6,8 +6,6 @@ import type { SessionKey } from '../session/id.ts'
 export interface Advice {
   /** The function that took the options. */
   readonly where: string
-  /** Options of other servers, and what to do here instead. */
-  readonly lacks: Readonly<Partial<Record<'trustedProxies' | 'isSecure', string>>>
   /** What to set if a request did not come over HTTPS. */
   readonly insecure: string
   /** How a cookie gets into a response. */

@@ -49,7 +49,6 @@ export interface FetchVisits<
 
 const ADVICE: Advice = {
   where: 'fetchVisits',
-  lacks: { trustedProxies: 'a Request has no peer address, so give isSecure(request) instead' },
   insecure: 'behind a proxy that ends TLS set `isSecure` of fetchVisits',
   send:
     'answer within `visits.handle(request, visit => response)`, throw nothing but a Response there, and pass its visit on, ' +

@@ -17,7 +17,6 @@ export interface NodeVisitsOptions extends VisitOptions, SecureOptions<IncomingM
 
 const ADVICE: Advice = {
   where: 'nodeVisits',
-  lacks: {},
   insecure: 'behind a proxy that ends TLS set `trustedProxies` or `isSecure` of nodeVisits',
   send: 'the head was written past writeHead of the response that nodeVisits was given',
 }
@@ -49,10 +48,18 @@ export function checkNode(where: string, request: unknown, response: unknown): v
 const isGone = (response: ServerResponse): boolean =>
   response.destroyed || (response as { stream?: { destroyed?: boolean } }).stream?.destroyed === true
 
-/** A request of node:http as a visit sees it. Nothing is read from it before a visit asks. */
-class NodeRequest implements VisitRequest {
+/**
+ * A request of node:http as a visit sees it, and its visit. Nothing is read from it before a visit asks.
+ *
+ * Kept as a property of the request: it is found several times faster than an entry of a WeakMap. A class and no object
+ * literal: if many requests wait for their sessions V8 finds that what a literal makes lives long, and makes it in the old
+ * heap. There each one kept its request until the next full collection, long after the response: a request with a session
+ * in Redis cost 1.5 times as much.
+ */
+class NodeRequest<V> implements VisitRequest {
+  visit!: V
+  readonly response: ServerResponse | undefined
   readonly #request: IncomingMessage
-  readonly #response: ServerResponse | undefined
   readonly #isSecure: (request: IncomingMessage) => boolean
 
   constructor(
@@ -61,7 +68,7 @@ class NodeRequest implements VisitRequest {
     isSecure: (request: IncomingMessage) => boolean,
   ) {
     this.#request = request
-    this.#response = response
+    this.response = response
     this.#isSecure = isSecure
   }
 
@@ -86,17 +93,17 @@ class NodeRequest implements VisitRequest {
   }
 
   canSend(): boolean {
-    const response = this.#response
+    const { response } = this
     return response !== undefined && !response.headersSent && !isGone(response)
   }
 
   /** A response that is never sent, since the client went away, has lost no cookie either. */
   isPending(): boolean {
-    return this.#response === undefined || !this.#response.headersSent
+    return this.response === undefined || !this.response.headersSent
   }
 
   onHeadRules(rules: () => HeadRules): void {
-    if (this.#response !== undefined && !this.#response.headersSent) guardHead(this.#response, rules)
+    if (this.response !== undefined && !this.response.headersSent) guardHead(this.response, rules)
   }
 }
 
@@ -119,23 +126,6 @@ export interface NodeVisits<
 }
 
 /**
- * Kept as a property of the request: it is found several times faster than an entry of a WeakMap.
- *
- * A class and no object literal: if many requests wait for their sessions V8 finds that what a literal makes lives long,
- * and makes it in the old heap. There each one kept its request until the next full collection, long after the response:
- * a request with a session in Redis cost 1.5 times as much.
- */
-class Known<V> {
-  readonly visit: V
-  readonly response: ServerResponse | undefined
-
-  constructor(visit: V, response: ServerResponse | undefined) {
-    this.visit = visit
-    this.response = response
-  }
-}
-
-/**
  * Visits for node:http and all that is built on it (Express, Koa, Nest, Fastify's raw): `visits.of(request, response)`.
  * Headers are set when the response writes its head, so that a later `writeHead({ 'Set-Cookie': … })` cannot lose them.
  * @throws TypeError that quotes the option which is malformed or impossible
@@ -148,13 +138,14 @@ export function nodeVisits<Data extends object, Ids extends UserIds, Input exten
   const isSecure = secureTest(options)
   const slot = Symbol('coatcheck visit')
   const of = (request: IncomingMessage, response?: ServerResponse): PublicVisit<Data, Ids, Input> => {
-    const holder = (request ?? {}) as { [slot]?: Known<PublicVisit<Data, Ids, Input>> }
+    const holder = (request ?? {}) as { [slot]?: NodeRequest<PublicVisit<Data, Ids, Input>> }
     const known = holder[slot]
     if (known !== undefined && (known.response === response || response === undefined)) return known.visit
     checkNode('nodeVisits', request, response)
-    const visit = new Visit(sessions, new NodeRequest(request, response, isSecure), setup)
-    holder[slot] = new Known(visit, response)
-    return visit
+    const asked = new NodeRequest<PublicVisit<Data, Ids, Input>>(request, response, isSecure)
+    holder[slot] = asked
+    asked.visit = new Visit(sessions, asked, setup)
+    return asked.visit
   }
   return { sessions, cookie: options.cookie ?? {}, of } as NodeVisits<Data, Ids, Input>
 }

@@ -7,10 +7,8 @@ import { setUp, type VisitOptions, type VisitsSetup } from './setup.ts'
 import type { Visit as PublicVisit, VisitRequest } from './types.ts'
 import { Visit } from './visit.ts'
 
-const SAID_IN_REQUEST = '`secure` of the request says whether it came over HTTPS'
 const ADVICE: Advice = {
   where: 'openVisit',
-  lacks: { trustedProxies: SAID_IN_REQUEST, isSecure: SAID_IN_REQUEST },
   insecure: 'say so in `secure` of the request given to openVisit if it did',
   send: 'after the last method copy `visit.headers` into the response',
 }

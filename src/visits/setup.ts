@@ -1,7 +1,7 @@
 import { contextOf } from '../manager/context.ts'
 import { DEFAULTS } from '../manager/options.ts'
 import { checkOptions, type OptionPlace, type Rule } from '../text/check-options.ts'
-import { hintsFor, REMEMBER_COOKIE_HINTS } from '../text/option-hints.ts'
+import { OPTION_HINTS, REMEMBER_COOKIE_HINTS } from '../text/option-hints.ts'
 import { quote } from '../text/quote.ts'
 import { aCookieName, type CookieOptions, checkCookie, SessionCookie } from './cookie.ts'
 import { originSet } from './cross-origin.ts'
@@ -46,9 +46,9 @@ export function setUp(
   advice: Advice,
   rules: Readonly<Record<string, Rule>>,
 ): VisitsSetup {
-  const { where, lacks } = advice
+  const { where } = advice
   contextOf(sessions, `${where}: `)
-  checkOptions({ where, rules: { ...RULES, ...rules }, hints: { ...hintsFor('visits'), ...lacks } }, options)
+  checkOptions({ where, rules: { ...RULES, ...rules }, hints: OPTION_HINTS }, options)
   const cookie = new SessionCookie(options.cookie)
   const { name } = options.rememberCookie ?? DEFAULTS.rememberCookie
   const hostPrefix = /^__host-/i.test(cookie.name)

@@ -176,8 +176,8 @@ describe('an option that does not exist is refused, rather than ignored without 
       ['nodeVisits', 'name', 'it belongs to the cookie of nodeVisits: { cookie: { name } }'],
       ['cookie', 'idleTimeout', 'it belongs to new SessionManager({ idleTimeout })'],
       ['cookie', 'trustedProxies', 'it belongs to nodeVisits(sessions, { trustedProxies })'],
-      ['fetchVisits', 'trustedProxies', 'a Request has no peer address, so give isSecure(request) instead'],
-      ['openVisit', 'isSecure', '`secure` of the request says whether it came over HTTPS'],
+      ['fetchVisits', 'trustedProxies', 'it belongs to nodeVisits(sessions, { trustedProxies })'],
+      ['openVisit', 'isSecure', 'it belongs to nodeVisits(sessions, { isSecure })'],
     ] as const) {
       expect(() => places[where]!({ [name]: 1 })).toThrow(`${where}: "${name}" is not an option; ${hint} (there are: `)
     }

@@ -145,10 +145,10 @@ describe('the fetch edge', () => {
     expect(await found('https://app.example.com/', {}, { isSecure })).toBe(false)
   })
 
-  it('has no peer address, so that trustedProxies is a TypeError that says what to do', () => {
+  it('has no peer address, so that trustedProxies is a TypeError that names isSecure among what there is', () => {
     const { sessions } = makeSessions()
     expect(() => fetchVisits(sessions, { trustedProxies: ['10.0.0.0/8'] } as never)).toThrow(
-      /^fetchVisits: "trustedProxies" is not an option; a Request has no peer address, so give isSecure\(request\) instead/,
+      /^fetchVisits: "trustedProxies" is not an option; it belongs to nodeVisits\(.*isSecure\)$/,
     )
   })
 

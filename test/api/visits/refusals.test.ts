@@ -271,12 +271,12 @@ describe('the error of a refusal has a code, and says what is wrong and what wou
     ])
   })
 
-  it('openVisit names what it has in place of an option of other edges', () => {
+  it('openVisit says where an option of other edges belongs', () => {
     const { sessions } = makeSessions()
     const request = { method: 'GET', cookie: null, secure: true, header: headers({}) }
     for (const option of [{ trustedProxies: ['10.0.0.0/8'] }, { isSecure: () => true }])
       expect(() => openVisit(sessions, request, option as never)).toThrow(
-        /^openVisit: "(?:trustedProxies|isSecure)" is not an option.* `secure` of the request says/,
+        /^openVisit: "(?:trustedProxies|isSecure)" is not an option; it belongs to nodeVisits/,
       )
   })
 

@@ -885,8 +885,8 @@ describe('options of an edge', () => {
     ],
     [{ rememberCookie: {} }, /rememberCookie\.name: .* got undefined/],
     [{ trustedOrigins: 'https://app.example.com' }, /trustedOrigins: /],
-    [{ trustedProxies: ['::1'] }, /openVisit: "trustedProxies" is not an option; `secure` of the request says/],
-    [{ isSecure: () => true }, /openVisit: "isSecure" is not an option; `secure` of the request says/],
+    [{ trustedProxies: ['::1'] }, /openVisit: "trustedProxies" is not an option; it belongs to nodeVisits/],
+    [{ isSecure: () => true }, /openVisit: "isSecure" is not an option; it belongs to nodeVisits/],
     [null, /null/],
   ]
   it('hold for both cookies, but for the name', async () => {
