@@ -1,20 +1,12 @@
 import { isReading, SessionStoreError, type StoreOperation } from '../contract/errors.ts'
-import type {
-  CreateOptions,
-  CreateResult,
-  DeleteUserOptions,
-  Forward,
-  RecordChange,
-  ReplaceResult,
-  ScanPage,
-  SessionRecord,
-  Store,
-  StoreCall,
-} from '../contract/store.ts'
+import type { Forward, SessionRecord, Store, StoreCall } from '../contract/store.ts'
 import { isThenable, within } from '../time/within.ts'
 
 /** The manager always names a deadline. */
 type Timed = StoreCall & { readonly deadline: number }
+type Guarded<Method> = Method extends (...args: [...infer Given, StoreCall]) => infer Answer
+  ? (...args: [...Given, Timed]) => Answer
+  : never
 
 /** The answer of `read`, taken apart; all `null` if nothing is live under the key. */
 export interface Reading {
@@ -98,42 +90,17 @@ export class StoreCalls {
       return Promise.reject(this.#failure('read', cause))
     }
   }
-  create(record: SessionRecord, options: CreateOptions, call: Timed): Promise<CreateResult> {
-    return this.#ask('create', call.deadline, () => this.#store.create(record, options, call))
-  }
-  update(key: string, version: number, change: RecordChange, call: Timed): ReturnType<Store['update']> {
-    return this.#ask('update', call.deadline, () => this.#store.update(key, version, change, call))
-  }
-  touch(key: string, seenAt: number, expiresAt: number, call: Timed): ReturnType<Store['touch']> {
-    return this.#ask('touch', call.deadline, () => this.#store.touch(key, seenAt, expiresAt, call))
-  }
-  replace(
-    oldKey: string,
-    oldVersion: number,
-    record: SessionRecord,
-    options: CreateOptions,
-    call: Timed,
-  ): Promise<ReplaceResult> {
-    return this.#ask('replace', call.deadline, () => this.#store.replace(oldKey, oldVersion, record, options, call))
-  }
-  delete(key: string, call: Timed): Promise<boolean> {
-    return this.#ask('delete', call.deadline, () => this.#store.delete(key, call))
-  }
-  deleteUser(userId: string, options: DeleteUserOptions, call: Timed): Promise<number> {
-    return this.#ask('deleteUser', call.deadline, () => this.#store.deleteUser(userId, options, call))
-  }
-  listUser(userId: string, kind: SessionRecord['kind'], call: Timed): Promise<SessionRecord[]> {
-    return this.#ask('listUser', call.deadline, () => this.#store.listUser(userId, kind, call))
-  }
-  sweep(limit: number, call: Timed): Promise<number> {
-    return this.#ask('sweep', call.deadline, () => this.#store.sweep!(limit, call))
-  }
-  scan(cursor: string | null, limit: number, call: Timed): Promise<ScanPage> {
-    return this.#ask('scan', call.deadline, () => this.#store.scan!(cursor, limit, call))
-  }
-  count(call: Timed): Promise<number> {
-    return this.#ask('count', call.deadline, () => this.#store.count!(call))
-  }
+  readonly create = this.#guarded('create')
+  readonly update = this.#guarded('update')
+  readonly touch = this.#guarded('touch')
+  readonly replace = this.#guarded('replace')
+  readonly delete = this.#guarded('delete')
+  readonly deleteUser = this.#guarded('deleteUser')
+  readonly listUser = this.#guarded('listUser')
+  readonly sweep = this.#guarded('sweep')
+  readonly scan = this.#guarded('scan')
+  readonly count = this.#guarded('count')
+
   async close(deadline: number): Promise<void> {
     if (this.#store.close) await this.#ask('close', deadline, () => this.#store.close!())
   }
@@ -151,6 +118,15 @@ export class StoreCalls {
   #report(error: SessionStoreError): SessionStoreError {
     this.report(error)
     return error
+  }
+
+  #guarded<Name extends Exclude<StoreOperation, 'read' | 'close'>>(name: Name): Guarded<NonNullable<Store[Name]>> {
+    const guarded = (...args: unknown[]) => {
+      const { deadline } = args.at(-1) as Timed
+      const method = this.#store[name] as (...args: unknown[]) => Promise<unknown>
+      return this.#ask(name, deadline, () => method.apply(this.#store, args))
+    }
+    return guarded as Guarded<NonNullable<Store[Name]>>
   }
 
   #ask<T>(operation: StoreOperation, deadline: number, run: () => Promise<T>): Promise<T> {
