@@ -30,10 +30,18 @@ const STATUS: Readonly<Record<SessionErrorCode, number>> = {
   ERR_SESSION_ID_COLLISION: 500,
 }
 
-// Registered symbols, so that `instanceof` holds between the ESM and the CommonJS build loaded side by side.
-const SESSION_ERROR = Symbol.for('coatcheck.SessionError')
-const STORE_ERROR = Symbol.for('coatcheck.SessionStoreError')
-const hasBrand = (value: unknown, brand: symbol) => typeof value === 'object' && value !== null && brand in value
+const BRANDS = new Map<unknown, symbol>()
+
+/**
+ * The name of a class in its messages, and a registered symbol on its instances, so that `instanceof` holds between the
+ * ESM and the CommonJS build loaded side by side.
+ */
+function brand(type: { readonly prototype: Error }, name: string): void {
+  const symbol = Symbol.for(`coatcheck.${name}`)
+  BRANDS.set(type, symbol)
+  Object.defineProperty(type.prototype, 'name', { value: name, configurable: true, writable: true })
+  Object.defineProperty(type.prototype, symbol, { value: true })
+}
 
 /**
  * Thrown if a session call cannot do what was asked; expected outcomes are values instead. Express, Fastify, Koa and
@@ -68,14 +76,13 @@ export class SessionError extends Error {
   }
 
   static override [Symbol.hasInstance](value: unknown): boolean {
+    const symbol = BRANDS.get(this)
     // A subclass without a brand of its own keeps the ordinary meaning.
-    return this === SessionError
-      ? hasBrand(value, SESSION_ERROR)
-      : Function.prototype[Symbol.hasInstance].call(this, value)
+    if (symbol === undefined) return Function.prototype[Symbol.hasInstance].call(this, value)
+    return typeof value === 'object' && value !== null && symbol in value
   }
 }
-Object.defineProperty(SessionError.prototype, 'name', { value: 'SessionError', configurable: true, writable: true })
-Object.defineProperty(SessionError.prototype, SESSION_ERROR, { value: true })
+brand(SessionError, 'SessionError')
 
 /** A method of the store contract. */
 export type StoreOperation = Exclude<keyof Store, 'shard'>
@@ -104,16 +111,5 @@ export class SessionStoreError extends SessionError {
     this.operation = operation
     this.outcome = outcome
   }
-
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    return this === SessionStoreError
-      ? hasBrand(value, STORE_ERROR)
-      : Function.prototype[Symbol.hasInstance].call(this, value)
-  }
 }
-Object.defineProperty(SessionStoreError.prototype, 'name', {
-  value: 'SessionStoreError',
-  configurable: true,
-  writable: true,
-})
-Object.defineProperty(SessionStoreError.prototype, STORE_ERROR, { value: true })
+brand(SessionStoreError, 'SessionStoreError')

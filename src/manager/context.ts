@@ -11,7 +11,6 @@ import {
   type AnySession,
   makeInfo,
   makeSession,
-  makeStored,
   type SessionInfo,
   type SessionParts,
   type StoredSession,
@@ -195,13 +194,13 @@ export class Context {
   }
 
   info(record: SessionRecord): SessionInfo<object, UserIds> {
-    return makeInfo(this.parts(record, this.userIdOf(record)))
+    return makeInfo(this.parts(record, this.userIdOf(record)), {})
   }
 
   /** For operators. An anonymous session has the namespace in its key alone, which cannot be read. */
   stored(record: SessionRecord): StoredSession<object, UserIds> {
     const namespace = record.userId === null ? null : this.namespace
-    return makeStored(this.parts(record, this.userIdOf(record)), namespace)
+    return makeInfo(this.parts(record, this.userIdOf(record)), { namespace })
   }
 
   private parts(

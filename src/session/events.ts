@@ -1,5 +1,6 @@
 import { channel } from 'node:diagnostics_channel'
 import type { SessionStoreError } from '../contract/errors.ts'
+import { quote } from '../text/quote.ts'
 import { isThenable } from '../time/within.ts'
 import type { SessionKey } from './id.ts'
 import type { UserId, UserIds } from './users.ts'
@@ -69,17 +70,10 @@ export type WriteRefusal = Extract<SessionEvent, { type: 'write-refused' }>['rea
 
 const published = channel('coatcheck')
 
-/** Anything can be thrown, even a value that cannot become text. */
-function reasonOf(error: unknown): string {
-  try {
-    return `${error instanceof Error ? error.message : error}`
-  } catch {
-    return 'a value that cannot be shown'
-  }
+function warn(event: SessionEvent, error: unknown): void {
+  const reason = error instanceof Error ? String(error.message) : quote(error)
+  process.emitWarning(`onEvent threw at '${event.type}': ${reason}`, { type: 'CoatcheckWarning' })
 }
-
-const warn = (event: SessionEvent, error: unknown): void =>
-  process.emitWarning(`onEvent threw at '${event.type}': ${reasonOf(error)}`, { type: 'CoatcheckWarning' })
 
 /** Tells the listener and `node:diagnostics_channel` 'coatcheck'; what a listener throws becomes a process warning. */
 export function emitTo<Ids extends UserIds>(

@@ -169,24 +169,11 @@ export const makeSession = <Data, Ids extends UserIds>(
   secret: string,
 ): Session<Data, Ids> => new SecretSession(parts, secret)
 
-export const makeInfo = <Data, Ids extends UserIds>(parts: SessionParts<Data, Ids>): SessionInfo<Data, Ids> =>
-  Object.freeze(new SessionSnapshot(parts))
-
-class StoredSnapshot<Data, Ids extends UserIds> extends SessionSnapshot<Data, Ids> implements StoredSession<Data, Ids> {
-  readonly namespace: string | null
-
-  constructor(parts: SessionParts<Data, Ids>, namespace: string | null) {
-    super(parts)
-    this.namespace = namespace
-    Object.freeze(this)
-  }
-}
-Object.defineProperty(StoredSnapshot, 'name', { value: 'StoredSession' })
-
-export const makeStored = <Data, Ids extends UserIds>(
+/** Without the secret; `more` is what a listing adds. */
+export const makeInfo = <Data, Ids extends UserIds, More extends object>(
   parts: SessionParts<Data, Ids>,
-  namespace: string | null,
-): StoredSession<Data, Ids> => new StoredSnapshot(parts, namespace)
+  more: More,
+): SessionInfo<Data, Ids> & More => Object.freeze(Object.assign(new SessionSnapshot(parts), more))
 
 export const wasFoundByOldId = (session: object): boolean => partsOf(session)?.isByOldId ?? false
 export const isCookieDue = (session: object): boolean => partsOf(session)?.isCookieDue ?? false

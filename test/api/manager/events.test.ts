@@ -70,11 +70,12 @@ it.each([
     () => {
       throw 'log is full'
     },
+    '"log is full"',
   ],
   ['rejects', () => Promise.reject(new Error('log is full'))],
-  ['rejects with a promise of another realm', () => runInNewContext("Promise.reject('log is full')")],
+  ['rejects with a promise of another realm', () => runInNewContext("Promise.reject('log is full')"), '"log is full"'],
   ...[
-    ['an object without a prototype', Object.create(null)],
+    ['an object without a prototype', Object.create(null), 'an object'],
     [
       'what throws where it is shown',
       {
@@ -82,19 +83,20 @@ it.each([
           throw new Error('no')
         },
       },
+      'an object',
     ],
-    ['an error whose message is a symbol', Object.assign(new Error('x'), { message: Symbol('x') })],
+    ['an error whose message is a symbol', Object.assign(new Error('x'), { message: Symbol('x') }), 'Symbol(x)'],
   ].flatMap(
-    ([what, thrown]) =>
+    ([what, thrown, reason]) =>
       [
         [
           `throws ${what}`,
           () => {
             throw thrown
           },
-          'a value that cannot be shown',
+          reason,
         ],
-        [`rejects with ${what}`, () => Promise.reject(thrown), 'a value that cannot be shown'],
+        [`rejects with ${what}`, () => Promise.reject(thrown), reason],
       ] as [string, () => unknown, string][],
   ),
 ] as [string, () => unknown, string?][])(

