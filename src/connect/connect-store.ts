@@ -42,7 +42,8 @@ const hold = (holder: object, held: Held | undefined) =>
 /** What is held of a session object; of one that was neither loaded nor saved from now on. */
 function heldFor(sid: string, session: any, args: readonly unknown[]): Held {
   const holder: any = contextIn(args) ?? session
-  const found: (Held | undefined)[] = [holder[HELD], session[LOADED]?.()]
+  const mark = session[LOADED]
+  const found: (Held | undefined)[] = [holder[HELD], typeof mark === 'function' ? mark() : undefined]
   const held = found.find(each => each?.sid === sid) ?? new Held(sid)
   hold(holder, held)
   return held

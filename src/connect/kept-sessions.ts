@@ -48,7 +48,8 @@ export class Held {
 
 /** 120 random bits in base64, as nanoid has them at least. */
 const MIN_LENGTH = 20
-const MIN_DIFFERENCE = 8
+/** UUIDs of version 7 that are made in one millisecond differ in 42 random bits. */
+const MIN_DIFFERENCE = 5
 
 export class KeptSessions {
   readonly manager: AnyManager

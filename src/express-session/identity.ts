@@ -43,8 +43,10 @@ export interface Identity {
 /** @throws TypeError that quotes an answer that is no user */
 export function identityOf(userIds: UserIds, answer: BridgedUser | null | undefined): Identity | null {
   if (answer === null || answer === undefined) return null
-  if (typeof answer !== 'object' || typeof (answer as { then?: unknown }).then === 'function')
-    throw new TypeError(`userOf: expected it to return { id, name } or null, and no promise, got ${quote(answer)}`)
+  if (answer.id === undefined || answer.id === null)
+    throw new TypeError(
+      `userOf: expected it to return { id, name }, or null if nobody is logged in, and no promise, got ${quote(answer)}`,
+    )
   const id = converted(userIds, answer.id)
   return { user: { id, name: answer.name ?? '', passwordVersion: answer.passwordVersion ?? null }, text: String(id) }
 }

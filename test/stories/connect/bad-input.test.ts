@@ -1,4 +1,5 @@
 // What applications and middleware give that nobody would recommend.
+import { createHash } from 'node:crypto'
 import { SessionManager } from 'coatcheck'
 import { connectStore } from 'coatcheck/connect'
 import { MemoryStore } from 'coatcheck/stores/memory'
@@ -47,6 +48,17 @@ describe('an ID of the middleware', () => {
       await set(store, next(1))
       await expect(set(store, next(2))).rejects.toThrow('got two that differ in 1 characters')
     }
+  })
+
+  it('that begins with the time and goes on at random is taken, such as a UUID of version 7 each in one millisecond', async () => {
+    const { store } = makeStore()
+    for (let n = 0; n < 2000; n += 1) {
+      // A counter and 42 random bits, as the package uuid makes them.
+      const random = createHash('sha256').update(String(n)).digest('hex')
+      const counter = (0x7000 + n).toString(16)
+      await set(store, `0190a1b2-c3d4-7a51-${counter}-1${random.slice(0, 11)}`)
+    }
+    expect(await store.length()).toBe(2000)
   })
 
   it('that another session has is refused: nobody gets that session', async () => {
@@ -101,6 +113,18 @@ describe('data', () => {
     expect(await store.get(SID)).toEqual({ cookie: {}, a: 1 })
   })
 
+  it.each(Object.keys(APPS))('may have a key that the store gives %s for itself', async name => {
+    const { store } = makeStore({ userIds: 'string' } as never)
+    const { browser, close } = await startApp(name, store)
+    const one = browser()
+    await one.go('/login?user=ada')
+    // @fastify/session has our mark under this name in its own object: without it the save is refused.
+    expect((await one.go('/write?key=~loaded&value=x')).status).toBe(name.startsWith('@fastify') ? 500 : 200)
+    await one.go('/write?key=b&value=y')
+    expect((await one.go('/read')).body).toMatchObject({ user: 'ada', b: 'y' })
+    await close()
+  })
+
   it('is what JSON.stringify makes of it, as with any store of express-session', async () => {
     const { store } = makeStore()
     const data = {
@@ -140,6 +164,8 @@ describe('data', () => {
     await expect(store.set(SID, { cookie: {}, user: '550e8400-e29b' })).rejects.toThrow("userIds: 'string'")
     const passport = makeStore({}, {}).store
     await expect(passport.set(SID, { cookie: {}, passport: { user: { sub: 'x' } } })).rejects.toThrow('userOf: data =>')
+    const nobody = makeStore({}, { userOf: ({ user }) => ({ id: user }) }).store
+    await expect(nobody.set(SID, { cookie: {} })).rejects.toThrow('null if nobody is logged in')
     const later = makeStore({}, { userOf: (async () => null) as never }).store
     await expect(later.set(SID, { cookie: {} })).rejects.toThrow('no promise')
   })
