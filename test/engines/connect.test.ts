@@ -3,6 +3,7 @@ import { SessionManager } from 'coatcheck'
 import { connectStore } from 'coatcheck/connect'
 import { describe, expect, it } from 'vitest'
 import { APPS, countLost, countRevived, startApp } from '../support/connect-apps.ts'
+import { askWhatPublishedStoresAreAsked } from '../support/published-stores.ts'
 import { onRealStores } from '../support/real-stores.ts'
 
 /** `COATCHECK_CONNECT_TRIES=1000` asks as often as the documentation says. */
@@ -11,6 +12,8 @@ const TRIES = Number(process.env.COATCHECK_CONNECT_TRIES ?? 20)
 onRealStores(
   store => `a store for other middleware on ${store}`,
   open => {
+    askWhatPublishedStoresAreAsked(open)
+
     describe.each(Object.keys(APPS))('%s', name => {
       async function start() {
         const sessions = new SessionManager({ store: open(), storeTimeout: '30s' })
