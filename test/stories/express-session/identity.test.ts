@@ -130,7 +130,9 @@ describe('a userOf of the application', () => {
   it('is refused where it answers a promise, or what is no object', async () => {
     for (const answer of [Promise.resolve({ id: 42 }), 42, '42', true]) {
       const { body, user } = await loggedIn(42, {}, { bridge: { userOf: () => answer as never } })
-      expect(body).toContain('userOf: expected it to return { id, name }, or null if nobody is logged in, and no promise, got')
+      expect(body).toContain(
+        'userOf: expected it to return { id, name }, or null if nobody is logged in, and no promise, got',
+      )
       expect(user).toBeNull()
     }
   })

@@ -91,7 +91,11 @@ describe('a user of one’s own', () => {
   it.each([
     ['an ID that is none', () => ({ id: 'x y' }), /user ID: expected a bigint from 0n/],
     ['a number that is not exact', () => ({ id: 2 ** 60 }), /user ID: expected a bigint/],
-    ['a promise', async () => ({ id: 1 }), /userOf: expected it to return \{ id, name \}, or null if nobody is logged in, and no promise/],
+    [
+      'a promise',
+      async () => ({ id: 1 }),
+      /userOf: expected it to return \{ id, name \}, or null if nobody is logged in, and no promise/,
+    ],
     ['text', () => 'ada', /userOf: expected it to return .*, got "ada"/],
     ['a name that is none', () => ({ id: 1, name: 5 }), /user\.name: expected text/],
     [
