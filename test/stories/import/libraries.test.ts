@@ -238,7 +238,9 @@ const OF_NEXT_AUTH = ['next-auth.callback-url', 'next-auth.csrf-token']
 
 function ofNextAuth4Tokens() {
   const { default: credentials } = drivers('next-auth/providers/credentials')
-  const authorize = ({ id }: { id: string }) => ({ id, name: `user ${id}` })
+  const picture = 'x'.repeat(4000)
+  // Every second token is so long that it comes in pieces.
+  const authorize = ({ id }: { id: string }) => ({ id, name: `user ${id}`, image: Number(id) % 2 ? '' : picture })
   const ask = nextAuth4({ providers: [credentials({ authorize, credentials: { id: {} } })] })
   return library({
     listener: service(
@@ -253,7 +255,7 @@ function ofNextAuth4Tokens() {
     toLogin: ({ sub }) => ({ user: user(sub!) }),
     cookie: 'next-auth.session-token',
     // As with Auth.js: a late answer may bring a new token after our cookie.
-    kept: [...OF_NEXT_AUTH, 'next-auth.session-token'],
+    kept: [...OF_NEXT_AUTH, 'next-auth.session-token', 'next-auth.session-token.0', 'next-auth.session-token.1'],
   })
 }
 
