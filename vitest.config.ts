@@ -28,7 +28,7 @@ export default defineConfig({
     hookTimeout: 120_000,
     // With all engines four: most files wait for a server for half of their time. (Files that share a process follow this
     // setting alone, not `--maxWorkers`.)
-    maxWorkers: process.env.COATCHECK_ALL_ENGINES === '1' ? 4 : 2,
+    maxWorkers: process.env.COATCHECK_ALL_ENGINES === '1' ? 4 : 3,
     reporters: ['default', here('./test/support/scripts/engines-reporter.ts')],
     // What a run has compiled, the next one finds: `.ci/run` has six.
     experimental: { fsModuleCache: true },
