@@ -1,6 +1,7 @@
 // What users write and TypeScript has to accept, without a single type argument. Checked by types.test.ts; never run.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
+import fastifySession from '@fastify/session'
 import {
   type Change,
   type Duration,
@@ -28,12 +29,17 @@ import {
   type Visit,
   type VisitOf,
 } from 'coatcheck'
+import { connectStore } from 'coatcheck/connect'
 import { openVisit, SessionCookie } from 'coatcheck/custom-server'
 import { testStore } from 'coatcheck/custom-store/testing'
 import { deviceBound } from 'coatcheck/device-bound'
 import { type FetchVisit, type FetchVisits, fetchVisits } from 'coatcheck/fetch'
 import { type NodeVisitsOptions, nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
+import expressSession, { type Store as ExpressStore } from 'express-session'
+import fastify from 'fastify'
+import Koa from 'koa'
+import koaSession from 'koa-session'
 import * as valibot from 'valibot'
 import { it } from 'vitest'
 import * as zod from 'zod'
@@ -256,4 +262,14 @@ export const conformance = () => testStore(it, () => new ThirdPartyStore())
 export async function disposal() {
   await using sessions = new SessionManager({ store })
   return sessions.namespace('tenant-1').list(42)
+}
+
+export function storesForMiddleware() {
+  const sessions = new SessionManager({ store, initial: () => ({ cart: [] as string[] }) })
+  const made: ExpressStore = connectStore(sessions, { userOf: data => (data.userId ? { id: data.userId } : null) })
+  made.get('an ID', (error, found) => [error, found?.cookie.maxAge])
+  expressSession({ store: connectStore(sessions), secret: 'a secret' })
+  connectStore(sessions, { oldStore: new expressSession.MemoryStore() })
+  fastify().register(fastifySession, { store: connectStore(sessions), secret: 'a secret of 32 characters or more' })
+  koaSession({ store: connectStore(sessions) }, new Koa())
 }

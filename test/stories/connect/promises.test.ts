@@ -313,6 +313,28 @@ describe('a store that fails', () => {
     expect(await body(one.go('/read'))).toEqual({ user: '42' })
   })
 
+  it.each(Object.keys(APPS))('is a 503 in %s, and the browser stays logged in', async name => {
+    const barrier = BarrierStore.over(new MemoryStore())
+    const { store, sessions } = makeStore({ userIds: 'string', store: barrier } as never)
+    const { browser, close } = await startApp(name, store)
+    const one = browser()
+    await one.go('/login?user=ada')
+    const cookies = new Map(one.cookies)
+    for (const [verb, path] of [
+      ['read', '/read'],
+      ['read', '/write?key=a'],
+      ['delete', '/logout'],
+    ] as const) {
+      barrier.every(verb, faults.rejects)
+      expect((await one.go(path)).status).toBe(503)
+      expect(one.cookies).toEqual(cookies)
+      barrier.every(verb, null)
+    }
+    expect((await one.go('/read')).body).toMatchObject({ user: 'ada' })
+    expect(await sessions.count()).toBe(1)
+    await close()
+  })
+
   it('fails a save and a logout, which can be repeated', async () => {
     const barrier = BarrierStore.over(new MemoryStore())
     const { browser, errors } = await serve(HANDLERS, { manager: { store: barrier } })
