@@ -9,9 +9,7 @@ import { root, vitest } from './vitest.mjs'
 const REST = '--rest'
 const { scripts } = JSON.parse(readFileSync(`${root}package.json`, 'utf8'))
 const asked = scripts.test.split(' ').filter((/** @type {string} */ word) => word.startsWith('test/'))
-const excluded = process.argv.includes(REST)
-  ? asked.flatMap((/** @type {string} */ folder) => ['--exclude', `${folder}/**`])
-  : []
+const exclude = process.argv.includes(REST) ? asked.map((/** @type {string} */ folder) => `${folder}/**`) : []
 
 installEngines(undefined, '`npm test` runs what is possible without them.')
 if (missingDeviceChromium() !== null && existsSync('/etc/debian_version')) {
@@ -20,4 +18,4 @@ if (missingDeviceChromium() !== null && existsSync('/etc/debian_version')) {
 }
 
 const args = process.argv.slice(2).filter(each => each !== REST)
-process.exitCode = vitest(['--project', '!proof', ...excluded, ...args], { env: { COATCHECK_ALL_ENGINES: '1' } })
+process.exitCode = vitest(['--project', '!proof', ...args], { env: { COATCHECK_ALL_ENGINES: '1' }, exclude })
