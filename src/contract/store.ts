@@ -68,7 +68,7 @@ export interface Forward {
   /** The manager derives the new session ID from the old one and this: `''` or 16 characters of `A-Z a-z 0-9 _ -`. */
   readonly salt: string
   /**
-   * The end of the rotation's grace, epoch ms. Until then, and for `CLOCK_TOLERANCE` after it, the manager leads a reader
+   * The end of the grace of the new ID, epoch ms. Until then, and for `CLOCK_TOLERANCE` after it, the manager leads a reader
    * on to the successor. The store only keeps it.
    */
   readonly until: number
@@ -170,7 +170,7 @@ export interface ScanPage {
 export interface DeleteUserOptions {
   /**
    * The record under this key survives; if a forward stands there, its successor (and so on). That holds also if
-   * the `replace` that leaves the forward commits while `deleteUser` runs: the session that is spared may rotate its ID
+   * the `replace` that leaves the forward commits while `deleteUser` runs: the session that is spared may get a new ID
    * meanwhile. Another user's key spares nothing.
    */
   readonly exceptKey?: string

@@ -1,5 +1,5 @@
 // Remember-me: a long-lived token beside the session, never a longer session. One series per device; its verifier is
-// used once and rotated by compare-and-set. What follows a token (the next one, and the ID of the session that begins
+// used once and replaced by compare-and-set. What follows a token (the next one, and the ID of the session that begins
 // with it) is derived from it with a stored salt, so that parallel requests with one token all get the same answer.
 import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
 import { afterWrite } from '../guard/store-calls.ts'

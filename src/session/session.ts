@@ -69,7 +69,7 @@ export type SessionRef<Data = Record<string, unknown>, Ids extends UserIds = 'bi
 export interface SessionParts<Data, Ids extends UserIds> {
   readonly record: SessionRecord
   readonly userId: UserId<Ids> | null
-  /** Found under an ID that a rotation within its grace had replaced. */
+  /** Found under its old ID, within the grace of the new one. */
   readonly isByOldId: boolean
   /** A touch that was just written asks for the cookie to be sent again. */
   readonly isCookieDue: boolean
