@@ -8,8 +8,8 @@ export interface Advice {
   readonly where: string
   /** What to set if a request did not come over HTTPS. */
   readonly insecure: string
-  /** How a cookie gets into a response. */
-  readonly send: string
+  /** How a cookie gets into a response, if not by `onHeadRules`. */
+  readonly send?: string
 }
 
 export const crossOrigin = () =>

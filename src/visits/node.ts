@@ -18,7 +18,6 @@ export interface NodeVisitsOptions extends VisitOptions, SecureOptions<IncomingM
 const ADVICE: Advice = {
   where: 'nodeVisits',
   insecure: 'behind a proxy that ends TLS set `trustedProxies` or `isSecure` of nodeVisits',
-  send: 'the head was written past writeHead of the response that nodeVisits was given',
 }
 
 const PASS =
@@ -95,11 +94,6 @@ class NodeRequest<V> implements VisitRequest {
   canSend(): boolean {
     const { response } = this
     return response !== undefined && !response.headersSent && !isGone(response)
-  }
-
-  /** A response that is never sent, since the client went away, has lost no cookie either. */
-  isPending(): boolean {
-    return this.response === undefined || !this.response.headersSent
   }
 
   onHeadRules(rules: () => HeadRules): void {

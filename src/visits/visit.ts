@@ -368,7 +368,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #send<S extends Session<Data, Ids>>(session: S): S {
     this.#setSession(session)
     this.#cookie = 'send'
-    this.#unsent ??= watchUnsent(this.#onUnsent.bind(this))
+    // With `onHeadRules` the head asks by itself.
+    if (!this.#request.onHeadRules) this.#unsent ??= watchUnsent(this.#onUnsent.bind(this))
     return session
   }
 

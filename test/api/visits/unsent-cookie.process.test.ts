@@ -1,6 +1,4 @@
 // A cookie that no response carries: the login answered 200, and the browser is not logged in.
-import { IncomingMessage, ServerResponse } from 'node:http'
-import { Socket } from 'node:net'
 import type { SessionEvent } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -8,7 +6,6 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 const { SessionManager } = await import('coatcheck')
 const { openVisit } = await import('coatcheck/custom-server')
 const { fetchVisits } = await import('coatcheck/fetch')
-const { nodeVisits } = await import('coatcheck/node')
 
 const ada = { user: { id: 42n, name: 'ada' } }
 
@@ -96,19 +93,6 @@ describe('a cookie that is in no head', () => {
     }
   })
 
-  it('is told of a response of node:http whose head went past us, and of none that is still to come', async () => {
-    const { lost, sessions } = telling()
-    const visits = nodeVisits(sessions, { isSecure: () => true })
-    for (const isPast of [false, true]) {
-      const request = Object.assign(new IncomingMessage(new Socket()), { method: 'POST', httpVersion: '1.1' })
-      const response = new ServerResponse(request)
-      await visits.of(request, response).logIn(ada)
-      if (isPast) ServerResponse.prototype.writeHead.call(response, 200)
-      vi.advanceTimersByTime(60_000)
-      expect(lost).toHaveLength(isPast ? 1 : 0)
-    }
-  })
-
   it('is told of one of two logins in one visit, since one cookie was to come', async () => {
     const { lost, visit } = telling()
     const twice = visit()
@@ -154,19 +138,6 @@ describe('the warning of an edge', () => {
       async () => {
         const { fetchVisits } = await import('coatcheck/fetch')
         await fetchVisits(telling().sessions).of(request()).logIn(ada)
-      },
-    ],
-    [
-      'nodeVisits',
-      /the head was written past writeHead of the response that nodeVisits was given$/,
-      async () => {
-        const { nodeVisits } = await import('coatcheck/node')
-        const asked = Object.assign(new IncomingMessage(new Socket()), { method: 'POST', httpVersion: '1.1' })
-        const response = new ServerResponse(asked)
-        await nodeVisits(telling().sessions, { isSecure: () => true })
-          .of(asked, response)
-          .logIn(ada)
-        ServerResponse.prototype.writeHead.call(response, 200)
       },
     ],
   ])('says how a cookie that was lost at %s gets into a response', async (_, message, logIn) => {
