@@ -7,8 +7,8 @@ import { describeEngine } from '../../support/services/engines.ts'
 
 describeEngine('redis', 'the Redis store behind Sentinel', () => {
   onRedis('sentinel', 'node-redis 6 sentinel', (open, options) => {
-    testStore(it, async () => new RedisStore((await open()).client), undefined, { ...options, runs: 25 })
+    testStore(it, async () => new RedisStore((await open()).client), undefined, { ...options, runs: 10, rounds: 4 })
     it('behaves like the reference model', () =>
-      modelTest(fc, async () => new RedisStore((await open()).client), undefined, { runs: 25 }))
+      modelTest(fc, async () => new RedisStore((await open()).client), undefined, { runs: 10 }))
   })
 })

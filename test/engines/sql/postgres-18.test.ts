@@ -35,6 +35,6 @@ describeEngine('postgresql 18', 'the PostgreSQL store on PostgreSQL 18', () => {
     await pool.query('ALTER TABLE coatcheck_sessions RENAME TO elsewhere')
     return () => pool.query('ALTER TABLE elsewhere RENAME TO coatcheck_sessions')
   }
-  testStore(it, open, undefined, { corrupt, outage, runs: 10 })
+  testStore(it, open, undefined, { corrupt, outage, runs: 10, rounds: 4 })
   it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 10 }))
 })
