@@ -19,6 +19,11 @@ export class RecentlyEnded {
     if (this.isEnded(from)) this.noteEnd(to)
   }
 
+  /** Session `to` replaced `from`, which has ended. If the browser logs in or out with `from` once more, `to` ends too. */
+  noteReplacement(from: string, to: string): void {
+    this.#successors.set(from, to, performance.now())
+  }
+
   /** The browser logs in or out with a session or a remember token: it ends, and so do its successors, but not `exceptKey`. */
   noteEnd(key: string, exceptKey: string | null = null): void {
     const now = performance.now()

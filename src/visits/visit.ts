@@ -121,6 +121,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       if (before === null) return this.#deliver(session)
       return this.#deliver(session, async () => {
         await this.#sessions.destroy(before)
+        this.#context.recentlyEnded.noteReplacement(before.key, session.key)
         return session
       })
     })
