@@ -85,7 +85,7 @@ describe('one request', () => {
   })
 
   it('that saves after it destroyed the session writes nothing, with a new session or an old one', async () => {
-    const { browser, sessions } = await serve({
+    const { browser, sessions, calls } = await serve({
       ...HANDLERS,
       '/after': async (request, response) => {
         const { session } = request
@@ -98,6 +98,7 @@ describe('one request', () => {
     })
     const one = browser()
     await one.go('/after')
+    expect(calls).toEqual(['delete'])
     await one.go('/login?user=42')
     await one.go('/after')
     expect(await sessions.count()).toBe(0)
