@@ -151,13 +151,10 @@ export class ConnectStore extends EventEmitter {
     }
     const made = this.#made
     // The middleware's default for a session that was begun without one.
-    const stored = isPlain(data.cookie) ? data.cookie : made.cookie.toJSON()
+    const given = isPlain(data.cookie) ? data.cookie : made.cookie.toJSON()
+    const stored = { path: '/', httpOnly: true, ...given }
     const { expires, originalMaxAge } = stored
-    const cookie = Object.assign(
-      Object.create(Object.getPrototypeOf(made.cookie)),
-      { path: '/', httpOnly: true },
-      stored,
-    )
+    const cookie = Object.assign(Object.create(Object.getPrototypeOf(made.cookie)), stored)
     cookie.expires = typeof expires === 'string' ? new Date(expires) : (expires ?? null)
     cookie.originalMaxAge = originalMaxAge ?? cookie.originalMaxAge
     const { [LOADED]: _mark, ...values } = data

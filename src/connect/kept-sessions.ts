@@ -169,7 +169,6 @@ export class KeptSessions {
       const answer = await context.calls.replace(record.key, record.version, next, { ...limit, forward }, call)
       context.reportAnswer(answer, owner, record.key)
       if (answer.outcome !== 'created') return answer.outcome
-      context.recentlyEnded.noteNewId(record.key, next.key)
       return { value: regenerated(context, record, nextId, next) }
     })
   }

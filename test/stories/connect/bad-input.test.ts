@@ -147,13 +147,16 @@ describe('data', () => {
 
   it('without a cookie gets that of the middleware', async () => {
     const { browser, sessions, store } = await serve(HANDLERS, {
-      middleware: { cookie: { maxAge: DAY, sameSite: 'lax' } },
+      middleware: { rolling: true, cookie: { maxAge: DAY, sameSite: 'lax' } },
     })
     for (const cookie of [undefined, null, 'text', {}]) {
       const one = browser()
       const sid = (await one.go('/write?key=a&value=1')).body
       await sessions.update((await sessions.get(store.idOf(sid)))!, { cookie })
-      expect(JSON.parse((await one.go('/read')).body)).toEqual({ a: '1' })
+      const reply = await one.go('/read')
+      expect(JSON.parse(reply.body)).toEqual({ a: '1' })
+      expect(reply.cookies[0]).toContain('; Path=/; ')
+      expect(reply.cookies[0]).toContain('; HttpOnly')
       await one.go('/write?key=b&value=2')
       expect(JSON.parse((await one.go('/read')).body)).toEqual({ a: '1', b: '2' })
     }

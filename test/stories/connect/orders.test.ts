@@ -6,7 +6,7 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore } from '../../support/barrier-store.ts'
 import { called } from '../express-session/service.ts'
-import { HANDLERS, makeStore, serve, sidOf, userOf } from './service.ts'
+import { HANDLERS, serve, sidOf, userOf } from './service.ts'
 
 const SID = sidOf('one browser')
 const NEXT = sidOf('next, after regenerate')
@@ -75,12 +75,21 @@ describe.each(Object.keys(ACTS))('beside a request that %s, one that', first => 
 
 describe('one request', () => {
   it('that saves twice at once writes both, and begins one session', async () => {
-    const { store, sessions } = makeStore()
-    const session: Record<string, unknown> = { cookie: {}, a: 1 }
-    const first = store.set(SID, session)
-    session.b = 2
-    await Promise.all([first, store.set(SID, session)])
-    expect(await store.get(SID)).toEqual({ cookie: {}, a: 1, b: 2 })
+    const { browser, sessions } = await serve({
+      ...HANDLERS,
+      '/twice': async (request, response) => {
+        const { session } = request
+        session.a = 1
+        const first = called(callback => session.save(callback))
+        session.b = 2
+        await Promise.all([first, called(callback => session.save(callback))])
+        response.end(Object.keys(session).join())
+      },
+    })
+    const one = browser()
+    expect((await one.go('/twice')).body).toBe('cookie,a,b')
+    expect(JSON.parse((await one.go('/read')).body)).toEqual({ a: 1, b: 2 })
+    expect((await one.go('/twice')).body, 'loaded').toBe('cookie,a,b')
     expect(await sessions.count()).toBe(1)
   })
 

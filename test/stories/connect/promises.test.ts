@@ -80,10 +80,37 @@ describe('a session', () => {
     expect(cookies).toHaveLength('rolling' in middleware ? 1 : 0)
   })
 
+  it.each(Object.keys(APPS))(
+    'begins anew at a login in %s: as one whose password was verified just now',
+    async name => {
+      const { store, sessions } = makeStore({ userIds: 'string' } as never)
+      const sids: string[] = []
+      const { set } = store
+      store.set = (sid, ...args) => {
+        sids.push(sid)
+        return set.call(store, sid, ...args)
+      }
+      const { browser, close } = await startApp(name, store)
+      const one = browser()
+      await one.go('/write?key=cart')
+      await one.go('/write?key=seen')
+      const copy = one.copy()
+      await one.go('/login?user=ada')
+      expect((await one.go('/read')).body).toMatchObject({ user: 'ada' })
+      expect((await copy.go('/read')).body?.user).toBeUndefined()
+      expect(await store.get(sids[0]!)).toBeNull()
+      const isLastFresh = async () => sessions.isFresh(await sessions.get(store.idOf(sids.at(-1)!)), '5m')
+      expect(await isLastFresh()).toBe(true)
+      await browser().go('/login-in-place?user=ada')
+      expect(await isLastFresh()).toBe(true)
+      await close()
+    },
+  )
+
   it.each(Object.keys(APPS))('costs one read in %s, and one write if something changed', async name => {
     const { store, calls } = makeStore({ userIds: 'string' } as never)
     for (const rolling of [false, true]) {
-      const { browser, close } = await startApp(name, store, { rolling })
+      const { browser, close } = await startApp(name, store, { rolling, cookie: { maxAge: MINUTE, secure: false } })
       const one = browser()
       await one.go('/login?user=ada')
       calls.length = 0
@@ -124,7 +151,7 @@ describe('a user', () => {
   })
 
   it('has no more sessions than the limit, also those of logins without a new ID', async () => {
-    const { browser, sessions, clock } = await serve(HANDLERS, {
+    const { browser, sessions, clock, events } = await serve(HANDLERS, {
       manager: { limit: { max: 2, onLimit: 'end-oldest' } },
     })
     const all = [browser(), browser(), browser()]
@@ -134,6 +161,7 @@ describe('a user', () => {
       clock.now += 1000
     }
     expect(await sessions.list(42n)).toHaveLength(2)
+    expect(events).toEqual(['created', 'regenerated', 'created', 'regenerated', 'created', 'destroyed', 'regenerated'])
     expect(await Promise.all(all.map(one => body(one.go('/read'))))).toEqual([
       {},
       { cart: 'tea', user: '42' },
@@ -142,10 +170,11 @@ describe('a user', () => {
   })
 
   it('who is at a limit that refuses is told so, and the browser is not logged in', async () => {
-    const { browser } = await serve(HANDLERS, { manager: { limit: { max: 1, onLimit: 'refuse' } } })
+    const { browser, events } = await serve(HANDLERS, { manager: { limit: { max: 1, onLimit: 'refuse' } } })
     await browser().go('/login?user=42')
     const one = browser()
     expect(await one.go('/login?user=42')).toMatchObject({ status: 409, body: 'ERR_SESSION_LIMIT' })
+    expect([...new Set(events)]).toEqual(['created', 'write-refused'])
     expect(await body(one.go('/read'))).toEqual({})
   })
 

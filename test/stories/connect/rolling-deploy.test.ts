@@ -125,6 +125,21 @@ describe('a session of the old store', () => {
     expect(sessions.isFresh(await sessions.get(store.idOf(SID)), '5m')).toBe(false)
   })
 
+  it('is prolonged in the old store by each request, if that store can', async () => {
+    const { store, old: before } = old()
+    const touched: unknown[] = []
+    before.set(SID, { cookie: { originalMaxAge: 60_000 }, user: '42' } as never)
+    const touch = async () => store.touch(SID, await store.get(SID))
+    before.touch = (sid, { user }: any, callback) => {
+      touched.push([sid, user])
+      callback!()
+    }
+    await touch()
+    expect(touched).toEqual([[SID, '42']])
+    before.touch = undefined as never
+    await touch()
+  })
+
   it('is an error while the old store fails, and not absent', async () => {
     const { store, old: before } = old()
     before.get = (_sid, callback) => callback(new Error('the old store is down'))
