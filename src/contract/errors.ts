@@ -93,7 +93,7 @@ export const isReading = (operation: StoreOperation): boolean => READING.has(ope
 
 /**
  * The store failed, was too slow, or answered nonsense: an outage, never a logout.
- * Code `ERR_SESSION_STORE`, status 503; `cause` is what the store said.
+ * Code `ERR_SESSION_STORE`, status 503; `cause` is the store's own error.
  */
 export class SessionStoreError extends SessionError {
   declare readonly code: 'ERR_SESSION_STORE'

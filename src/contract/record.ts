@@ -8,8 +8,8 @@ export const isInstant = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= MAX_INSTANT
 
 /**
- * Says what makes a stored record impossible, or `null` for a sound one. For stores whose rows can be edited by others;
- * the words contain nothing of the record's content.
+ * Says why a stored record is impossible, or `null` for a sound one. For stores whose rows others can edit. The
+ * answer contains nothing of the record's content.
  */
 export function corruption(record: SessionRecord): string | null {
   if (typeof record.key !== 'string' || !KEY.test(record.key)) return 'key is malformed'

@@ -74,16 +74,16 @@ export interface Forward {
   readonly until: number
 }
 
-/** What `read` answers for a record that cannot be what this store wrote. The store has already removed it. */
+/** The answer of `read` for a damaged record: one that this store cannot have written. The store has already removed it. */
 export interface Corrupt {
   /** The reason, in a few words, without the content. */
   readonly corrupt: string
 }
 
-/** What `read` answers; `null` if nothing live stands under the key: absent and expired are the same. */
+/** The answer of `read`; `null` if there is nothing live under the key: absent and expired are the same. */
 export type ReadAnswer = SessionRecord | Forward | Corrupt | null
 
-/** How many live sessions one user may have, and what a login beyond that does. */
+/** How many live sessions one user may have, and what happens at a login beyond that. */
 export interface SessionLimit {
   /** A whole number of sessions, at least 1; the new one counts. Remember-me series do not count. */
   readonly max: number
@@ -160,7 +160,7 @@ export interface RecordChange {
 export interface ScanPage {
   /** Live records, of both kinds, of users and anonymous; each is an object of its own. Corrupt ones are left out. */
   readonly records: readonly SessionRecord[]
-  /** Keys under which a forward stands: `delete` follows it. */
+  /** Keys that hold a forward: `delete` follows it. */
   readonly forwards: readonly string[]
   /** Where the next page begins: text of the store's own choice. `null`: this was the last page. */
   readonly next: string | null
@@ -169,8 +169,8 @@ export interface ScanPage {
 /** The session that `deleteUser` spares, and the minimum password version that it sets. */
 export interface DeleteUserOptions {
   /**
-   * The record under this key survives; if a forward stands there, its successor (and so on). That holds also if
-   * the `replace` that leaves the forward commits while `deleteUser` runs: the session that is spared may get a new ID
+   * The record under this key survives; if the key holds a forward, its successor does (and so on). This holds even if
+   * the `replace` that leaves the forward commits while `deleteUser` runs: the spared session may get a new ID
    * meanwhile. Another user's key spares nothing.
    */
   readonly exceptKey?: string
@@ -184,15 +184,15 @@ export interface DeleteUserOptions {
 }
 
 /**
- * Where sessions are kept. What is absent is a value; only a backend that fails rejects, best with a
- * `SessionStoreError`: it says whether the call was applied. Its message holds nothing of the database, because
+ * Where sessions are kept. An absent session is a value; a method rejects only if the backend fails, best with a
+ * `SessionStoreError`, which says whether the call was applied. Its message holds nothing of the database, because
  * frameworks send messages to clients. Every write is atomic, conditional, and repeatable with the same `writeId`.
  */
 export interface Store {
   /** Makes a session live. */
   create(record: SessionRecord, options: CreateOptions, call: StoreCall): Promise<CreateResult>
   /**
-   * The live record, the forward, what was corrupt (and is now removed), or `null`. A store of this process may answer
+   * The live record, the forward, a note of a corrupt record (now removed), or `null`. A store in this process may answer
    * at once, without a promise: it is the one call that almost every request makes.
    */
   read(key: string, call: StoreCall): ReadAnswer | Promise<ReadAnswer>
@@ -219,8 +219,8 @@ export interface Store {
     call: StoreCall,
   ): Promise<ReplaceResult>
   /**
-   * Ends the session under this key; if a forward stands there, its successor (and so on). True if one was stored. In
-   * more than one step the forwards go last, so that a call which failed and is repeated still finds its way.
+   * Ends the session under this key; if the key holds a forward, its successor (and so on). True if one was stored. A
+   * store that takes several steps removes forwards last: if the call fails and is repeated, it still finds its way.
    */
   delete(key: string, call: StoreCall): Promise<boolean>
   /**
@@ -228,9 +228,9 @@ export interface Store {
    * `minPasswordVersion`, from then on `create` and `replace` answer `'stale-login'` to a lower (or missing) password
    * version while it holds (`minPasswordVersionUntil > now`). Answers how many live records of kind `'session'` it ended.
    *
-   * The records may be ended in pieces; `create` and `replace` go on in between, and what they begin counts if it ends,
-   * too. It resolves once there was a moment, after it was called, at which the minimum password version held and no
-   * record was left. If the time is over before, it rejects with `'unknown'`, and a repeated call does the rest.
+   * The records may be ended in pieces. Calls of `create` and `replace` go on in between, and the records that they begin
+   * count too if they end here. It resolves once there was a moment, after it was called, at which the minimum password
+   * version held and no record was left. If time runs out before, it rejects with `'unknown'`; a repeated call does the rest.
    */
   deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall): Promise<number>
   /**
@@ -244,13 +244,13 @@ export interface Store {
    */
   sweep?(limit: number, call: StoreCall): Promise<number>
   /**
-   * One page of all that is stored, in an order of the store's own; `null` begins, `next` of the page before goes on, also
+   * One page of everything stored, in the store's own order. `null` begins; `next` of the page before continues, also
    * on another connection or node. About `limit` entries; a page may be empty and not the last.
    *
-   * A key under which a record or a forward stands from the call of the first page to the answer of the last is in one of
-   * the pages, at least once: as what stood there at some moment in between. What was made or ended meanwhile may be in
-   * them or not. So a walk that deletes each user and each key that it meets ends every session that existed when it
-   * began, those that got a new ID meanwhile too: under the old key stands their forward.
+   * A key that holds a record or a forward from the call of the first page to the answer of the last is in one of the
+   * pages, at least once, as it was at some moment in between. Records that begin or end meanwhile may be in them or not.
+   * So a walk that deletes each user and each key that it meets ends every session that existed when it began, also
+   * those that get a new ID meanwhile: the old key holds their forward.
    *
    * Not implemented: the manager's `count`, `all` and `invalidateAll` say so.
    */
@@ -261,10 +261,10 @@ export interface Store {
    */
   count?(call: StoreCall): Promise<number>
   /**
-   * 3 characters of `A-Z a-z 0-9 _ -` that the IDs (and so the keys) of this user's sessions begin with, so that a
-   * sharded backend keeps them together. Not implemented: they are random.
+   * 3 characters of `A-Z a-z 0-9 _ -` that begin the IDs, and so the keys, of this user's sessions: a sharded backend
+   * keeps them together. Not implemented: they are random.
    */
   shard?(userId: string): string
-  /** Closes what the store itself opened; what the application passed in stays open. */
+  /** Closes what the store itself opened; a client that the application passed in stays open. */
   close?(): Promise<void>
 }

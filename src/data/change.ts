@@ -3,8 +3,8 @@ import { quote } from '../text/quote.ts'
 import { isThenable } from '../time/within.ts'
 
 /**
- * Keys to set, or a function that edits fresh data and is run again on a conflict (so: synchronous, no side effects). What
- * it returns is not stored: `data => data.n++` is an edit, `data => ({ ...data, n: 1 })` a TypeError.
+ * Keys to set, or a function that edits fresh data and is run again on a conflict (so: synchronous, no side effects). Its
+ * result is not stored: `data => data.n++` is an edit, `data => ({ ...data, n: 1 })` a TypeError.
  */
 export type Change<Data = Record<string, unknown>, R = unknown> =
   | Partial<Data>

@@ -1,7 +1,7 @@
 import { SessionError } from '../contract/errors.ts'
 import { isPlain } from './plain.ts'
 
-/** How session data becomes text and back. `encode` is called with a plain object, `decode` with what `encode` gave. */
+/** How session data becomes text and back. `encode` gets a plain object, `decode` a text that `encode` returned. */
 export interface Codec {
   encode(data: unknown): string
   decode(text: string): unknown
@@ -27,7 +27,7 @@ function describeObject(value: object): string {
   return `only plain objects and arrays come back as they were, this is ${typeof name === 'string' && name ? name : 'something else'}`
 }
 
-/** An array as a literal makes it, also one of another realm: what `Array.prototype` inherits from inherits nothing. */
+/** An array as a literal makes it, also in another realm: the prototype of an `Array.prototype` inherits nothing. */
 function isPlainArray(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value)
   return (

@@ -19,7 +19,7 @@ const BROKEN: Meta = Object.freeze({ verifiedAt: null })
 const MARK = '@'
 const PACKED = /^@(?:v(-|\d{1,16}))?(?:c([A-Za-z0-9_-]{43}))?(?:i(\d{1,13}))?(?:n(\d{1,3})t(\d{1,16}))?@/
 
-/** The text to store. A codec's text that begins with the mark is told from ours by a mark of its own before it. */
+/** The text to store. If a codec's text begins with the mark itself, another mark before it tells the two apart. */
 export function packMeta({ verifiedAt, csrf, idle, newIds }: Meta, text: string): string {
   const fields = [
     verifiedAt === undefined ? '' : `v${verifiedAt ?? '-'}`,

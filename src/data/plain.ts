@@ -3,11 +3,11 @@ export function isPlain(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   const prototype: unknown = Object.getPrototypeOf(value)
   if (prototype === null || prototype === Object.prototype) return true
-  // An own isPrototypeOf: a prototype made with Object.create(null) may hand down members of its own.
+  // It must have its own isPrototypeOf: an object of Object.create(null), used as a prototype, may have members too.
   return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype as object, 'isPrototypeOf')
 }
 
-/** A copy of the plain objects and arrays in a value; what else there is (a codec may allow it) is taken as it is. */
+/** Copies the plain objects and arrays in a value; other objects (a codec may allow them) are kept as they are. */
 export function copyPlain<T>(value: T): T {
   if (Array.isArray(value)) return value.map(copyPlain) as T
   // fromEntries defines instead of assigning: a key named `__proto__` stays a key.

@@ -38,7 +38,7 @@ export interface DataOptions<Data, Input> {
 }
 
 type Keys = Record<string, unknown>
-/** Looser than plain: what a schema or a codec of the application makes may be an instance of its own. */
+/** Looser than plain: an application's schema or codec may return an instance of a class. */
 const isKeyed = (value: unknown): value is Keys => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function deepFreeze<T>(value: T): T {
@@ -49,7 +49,7 @@ function deepFreeze<T>(value: T): T {
   return value
 }
 
-/** Defines instead of assigns, so that a key named `__proto__` stays a key (and is refused by the codec). */
+/** Spread defines keys and does not assign them: a key named `__proto__` stays a key, and the codec refuses it. */
 function withKeys(base: object, keys: object): Keys {
   return { ...base, ...keys }
 }

@@ -12,7 +12,7 @@ type Guarded<Method> = Method extends (...args: [...infer Given, StoreCall]) => 
 export interface Reading {
   readonly record: SessionRecord | null
   readonly forward: Forward | null
-  /** What is wrong with a record that the store has removed. */
+  /** Why the store has removed a damaged record. */
   readonly corrupt: string | null
 }
 const NOTHING: Reading = { record: null, forward: null, corrupt: null }
@@ -29,7 +29,7 @@ const isWhole = (record: SessionRecord, key: string): boolean =>
   Number.isFinite(record.expiresAt) &&
   Number.isFinite(record.absoluteExpiresAt)
 
-/** Tells apart what a store's `read` answered. @throws SessionStoreError for anything else */
+/** Sorts the answer of a store's `read`. @throws SessionStoreError for anything else */
 function readingOf(key: string, answer: unknown): Reading {
   if (answer === null) return NOTHING
   if (typeof answer === 'object') {
@@ -45,7 +45,7 @@ function readingOf(key: string, answer: unknown): Reading {
 
 const asItIs = <T>(answer: T) => answer
 
-/** One count for all managers of a store: it is the store's client that keeps what is under way. */
+/** One count for all managers of a store, since its client holds the calls that are under way. */
 const COUNTS = new WeakMap<Store, { count: number }>()
 
 /**
@@ -105,7 +105,7 @@ export class StoreCalls {
     if (this.#store.close) await this.#ask('close', deadline, () => this.#store.close!())
   }
 
-  /** For errors found outside a call, such as time that ran out in our own queue. */
+  /** For errors outside a call, for example if time ran out in our own queue. */
   fail(
     operation: StoreOperation,
     outcome: SessionStoreError['outcome'],
@@ -144,7 +144,7 @@ export class StoreCalls {
     if (deadline <= performance.now())
       return this.fail(operation, 'not-applied', `${operation}: no time was left before storeTimeout`)
     const { count } = this.underWay
-    // A store that hangs keeps what it was asked for as long as it hangs: more of it must not pile up.
+    // A store that hangs keeps every call as long as it hangs: more must not pile up.
     if (count >= this.#maxPending && operation !== 'close')
       return this.fail(operation, 'not-applied', `${operation}: ${count} calls are under way (maxPendingCalls)`)
     return null
@@ -176,8 +176,7 @@ export class StoreCalls {
   }
 }
 
-// The outcome in the error of a method that writes more than once. A store says 'not-applied' of one call; the caller of the
-// method wants to know about all of them.
+// For methods that write more than once: a store says 'not-applied' about one call, but the caller has to know about all.
 /** The same failure, of a method that has written something before. The guard has told it as an event already. */
 const asUnknown = (error: unknown): unknown =>
   error instanceof SessionStoreError && error.outcome === 'not-applied'

@@ -3,7 +3,7 @@ import type { SessionRecord } from '../contract/store.ts'
 interface Queue {
   /** The record that the last writer of this process left. It saves the next writer a conflict. */
   latest: SessionRecord | null
-  /** Let the writers in that wait, in the order in which they came. */
+  /** Functions that let the waiting writers in, in order of arrival. */
   readonly waiting: Set<() => void>
 }
 
@@ -12,8 +12,8 @@ export class WriteQueue {
   readonly #queues = new Map<string, Queue>()
 
   /**
-   * Waits until those before have left; at once if there are none. Who comes in has to leave. Rejects with `late()` if it
-   * is not let in by `deadline` (on the scale of `performance.now()`).
+   * Waits until the earlier writers have left; enters at once if there are none. A writer that has entered must leave.
+   * Rejects with `late()` if its turn has not come by `deadline` (on the scale of `performance.now()`).
    */
   enter(key: string, deadline: number, late: () => Error): Queue | Promise<Queue> {
     const queue = this.#queues.get(key)

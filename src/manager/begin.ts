@@ -20,7 +20,7 @@ export interface NewSession {
   readonly lifetime: Lifetime
 }
 
-/** Stores a session that did not exist before, under a new ID. @throws SessionError for what is refused */
+/** Stores a session that did not exist before, under a new ID. @throws SessionError if the store refuses it */
 export async function begin(
   context: Context,
   { owner, first, lifetime }: NewSession,
@@ -92,7 +92,7 @@ export async function endReplacedSeries(
 
 /** The longest grace, in ms. */
 const MAX_GRACE = 120_000
-/** How long a forward may stand. */
+/** How long a forward may exist. */
 const WINDOW = MAX_GRACE + FORWARD_LIFETIME
 /**
  * How many new IDs a session gets in a window. This bounds the chain of forwards to twice that number: a logout by the

@@ -1,5 +1,5 @@
-// The state of one manager: its options, its store, and what this process remembers. Also how a session ends: in the store, in
-// that memory, and for those who listen to events.
+// The state of one manager: its options, its store, and the memory of this process. Also how a session ends: in the store, in
+// that memory, and as an event.
 import type { ReplaceResult, SessionRecord } from '../contract/store.ts'
 import { unpackMeta } from '../data/meta.ts'
 import { DataShape, type Frozen } from '../data/schema.ts'
@@ -164,7 +164,7 @@ export class Context {
     deadline?: number,
     keys = new Set<string>(),
   ): Promise<{ readonly keys: ReadonlySet<string>; readonly record: SessionRecord | null; readonly isEnd: boolean }> {
-    // No store makes a circle. If one has it all the same, the call ends.
+    // No store makes a circle. If one has a circle anyway, the call still ends.
     for (let key = start; !keys.has(key); ) {
       keys.add(key)
       const { record, forward, corrupt } = await this.calls.read(key, { now, deadline: deadline ?? this.deadline() })
@@ -197,7 +197,7 @@ export class Context {
     return makeInfo(this.parts(record, this.userIdOf(record)), {})
   }
 
-  /** For operators. An anonymous session has the namespace in its key alone, which cannot be read. */
+  /** For operators. Only the key of an anonymous session depends on the namespace, and a key cannot be read. */
   stored(record: SessionRecord): StoredSession<object, UserIds> {
     const namespace = record.userId === null ? null : this.namespace
     return makeInfo(this.parts(record, this.userIdOf(record)), { namespace })

@@ -31,7 +31,7 @@ export function fromSnapshot(context: Context, session: AnySession): Found {
   return { id: session.secret, record, userId: session.user?.id ?? null, isByOldId: wasFoundByOldId(session) }
 }
 
-/** The ID to look for; `null` for nothing and for what cannot be one (which never reaches the store). */
+/** The ID to look for; `null` if nothing was given, or text that cannot be an ID (it never reaches the store). */
 export function idOf(context: Context, ref: AnyRef): string | null {
   if (ref === null || ref === undefined) return null
   if (typeof ref === 'string') return isId(ref) ? ref : null

@@ -45,7 +45,7 @@ export interface SessionOptions<
   initial?: () => Data
   /** Bytes of encoded data. @default 16384 */
   maxDataBytes?: number
-  /** Text form of the data. @default JSON that refuses what JSON would silently change */
+  /** Text form of the data. @default JSON that refuses values that JSON would silently change */
   codec?: Codec
   /** Looks up the user's password version; older sessions are refused at every `get`. Costs your lookup per request. */
   getPasswordVersion?: (userId: UserId<Ids>) => number | Promise<number>
@@ -63,7 +63,7 @@ export interface SessionOptions<
   now?: () => number
 }
 
-/** Options of a manager as they count, for what is built over one: a middleware, a bridge, a server of your own. */
+/** The options of a manager in effect, for code built over it: a middleware, a bridge, a server of your own. */
 export interface ManagerOptions<Data extends object = Record<string, unknown>, Ids extends UserIds = 'bigint'> {
   readonly userIds: Ids
   /** In ms. */
@@ -191,7 +191,7 @@ const MANAGER: OptionPlace<AnyOptions> = {
   },
 }
 
-/** The options, checked, with their durations in ms. @throws TypeError that names the option and says what would be right */
+/** The checked options, with durations in ms. @throws TypeError that names the option and says what would be right */
 export function resolveOptions(options: AnyOptions) {
   checkOptions(MANAGER, options)
   const { store, limit, rememberFor, touchInterval } = options

@@ -6,7 +6,7 @@ import { Recent } from '../time/recent.ts'
 /** How long it is remembered: longer than a slow response takes, in ms. */
 const LIFETIME = 300_000
 
-/** Keys of namespaces and of both kinds of records are distinct, so that one memory does for all. */
+/** Keys of namespaces and of both kinds of records are distinct, so one memory serves all. */
 export class RecentlyEnded {
   /** Ended by the browser's own login or logout, whose response gives it another cookie. */
   readonly #ended = new Recent<true>(LIFETIME)

@@ -1,4 +1,4 @@
-// From what the application gives to what a store keeps, and back.
+// From the application's values to a stored record, and back.
 import type { CreateOptions, SessionRecord } from '../contract/store.ts'
 import { packMeta, unpackMeta } from '../data/meta.ts'
 import { newWriteId } from '../session/id.ts'
@@ -20,7 +20,7 @@ export function draftOf(context: Context, record: SessionRecord): object {
   return data
 }
 
-/** Text of edited data, with what the record keeps beside it. */
+/** Text of edited data, with the fields that the record keeps beside it. */
 export const encode = (context: Context, record: SessionRecord, draft: object): string =>
   packMeta(unpackMeta(record.data).meta, context.shape.encode(draft))
 
@@ -77,7 +77,7 @@ export function seen(
   now: number,
 ): Pick<SessionRecord, 'seenAt' | 'expiresAt'> {
   return {
-    // By the clock of another node it may not have been created yet: all the same it is used.
+    // By the clock of this node it may not have been created yet. It is in use anyway.
     seenAt: Math.max(record.seenAt, record.createdAt, now),
     expiresAt: Math.max(record.expiresAt, expiryOf(now, record.absoluteExpiresAt, idleOf(context, record))),
   }
@@ -128,7 +128,7 @@ export const isTouchDue = (seenAt: number, now: number, { touchInterval }: Lifet
 
 /**
  * Whether the touch that sets `seenAt` asks for the cookie to be sent again: the first one, and the one that crosses half of
- * the idle time. From then on the cookie lasts for what is left of the absolute time, and the server alone decides.
+ * the idle time. From then on the cookie lasts for the rest of the absolute time, and only the server decides.
  */
 export function isCookieDueAt(
   seenAt: number,

@@ -1,6 +1,6 @@
 // Remember-me: a long-lived token beside the session, never a longer session. One series per device; its verifier is
-// used once and replaced by compare-and-set. What follows a token (the next one, and the ID of the session that begins
-// with it) is derived from it with a stored salt, so that parallel requests with one token all get the same answer.
+// used once and replaced by compare-and-set. The next token, and the ID of the session that begins with this one, are
+// derived from it with a stored salt: parallel requests with one token all get the same answer.
 import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
 import { afterWrite } from '../guard/store-calls.ts'
 import { deriveId, hashOf, hmac, newId, newSalt, newWriteId, shardOf } from '../session/id.ts'
@@ -23,7 +23,7 @@ import { refusal, write } from './write.ts'
 
 /**
  * For this long a used token gives the same answer again, counted from the first use of its session: one minute for the
- * slowest of parallel requests, plus what the clocks of nodes may differ by.
+ * slowest of parallel requests, plus the tolerance of clocks.
  */
 const REUSE_WINDOW = 60_000 + CLOCK_TOLERANCE
 

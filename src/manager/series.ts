@@ -1,5 +1,5 @@
-// A remember-me series: what a device's remember tokens have in common, stored as one record. How it is read and written,
-// and how it ends, with the sessions that began with its tokens.
+// A remember-me series is the record behind all remember tokens of one device. How it is read and written, and how it
+// ends, with the sessions that began with its tokens.
 import { timingSafeEqual } from 'node:crypto'
 import { SessionStoreError } from '../contract/errors.ts'
 import type { SessionRecord } from '../contract/store.ts'
@@ -33,7 +33,7 @@ export interface Series {
 
 const TOKEN = /^([A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{43})$/
 
-/** The parts of a remember token, and the key of its series; `null` for what cannot be one. */
+/** The parts of a remember token, and the key of its series; `null` if the text cannot be a token. */
 export function parseToken(
   namespace: string | null,
   token: string,
@@ -54,7 +54,7 @@ export function isVerifier(verifier: string, hash: string | null): boolean {
   return hash !== null && hash.length === presented.length && timingSafeEqual(Buffer.from(presented), Buffer.from(hash))
 }
 
-/** `null` for what no manager of ours wrote. */
+/** `null` for text that no manager of ours wrote. */
 export function parseSeries(text: string): Series | null {
   try {
     const series = JSON.parse(text)
@@ -103,7 +103,7 @@ export async function noteTouch(context: Context, session: SessionRecord, deadli
   }
 }
 
-/** Where a series stands while its sessions are ended: not live under the key that a token leads to. */
+/** The key of a series while its sessions are being ended: under the key that a token leads to it is not live. */
 const endingKey = (key: string): SessionKey => keyOf(key, 'ending')
 
 /**

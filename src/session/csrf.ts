@@ -1,6 +1,6 @@
-// The CSRF token of a session. It is derived from the first ID of the session. A new ID must not make the forms useless
-// that were rendered before, so the token goes along in the record, masked by what only the holder of the new ID can
-// derive: who reads the store learns nothing, and each mask is used once. A login begins a record without it.
+// The CSRF token of a session is derived from the session's first ID. Forms that were rendered before a new ID must still
+// work, so the token moves along in the record, masked with a value that only the holder of the new ID can derive:
+// a reader of the store learns nothing, and each mask is used once. The record of a login begins without it.
 import { packMeta, unpackMeta } from '../data/meta.ts'
 import { hmac } from './id.ts'
 

@@ -7,7 +7,7 @@ import type { UserId, UserIds } from './users.ts'
 
 /** Something that happened. It holds keys, never session IDs. */
 export type SessionEvent<Ids extends UserIds = UserIds> = {
-  /** The namespace, if a manager made by `namespace` tells. A store that fails is not one namespace's. */
+  /** The namespace, if the manager was made by `namespace`. A failure of the store belongs to no namespace. */
   readonly namespace?: string
 } & (
   | {
@@ -75,7 +75,7 @@ function warn(event: SessionEvent, error: unknown): void {
   process.emitWarning(`onEvent threw at '${event.type}': ${reason}`, { type: 'CoatcheckWarning' })
 }
 
-/** Tells the listener and `node:diagnostics_channel` 'coatcheck'; what a listener throws becomes a process warning. */
+/** Tells the listener and `node:diagnostics_channel` 'coatcheck'. An error thrown by a listener becomes a process warning. */
 export function emitTo<Ids extends UserIds>(
   listener: ((event: SessionEvent<Ids>) => void) | undefined,
   event: SessionEvent<Ids>,

@@ -6,8 +6,8 @@ export const DAY = 86_400_000
 export const LONGEST = 400 * DAY
 
 /**
- * A note under a key of its own: a record without a user, of the kind that visitors never read. Its `expiresAt` may be raised
- * later by an update.
+ * A note under its own key: a record without a user, of the kind that visitors never read. An update may raise its
+ * `expiresAt` later.
  */
 export const noteRecord = (key: string, data: string, now: number, expiresAt: number): SessionRecord => ({
   key,

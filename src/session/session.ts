@@ -13,7 +13,7 @@ import type { UserId, UserIds } from './users.ts'
 export interface User<Ids extends UserIds = 'bigint'> {
   readonly id: UserId<Ids>
   readonly name: string
-  /** Not enumerable: for the server alone. */
+  /** Not enumerable: only the server sees it. */
   readonly passwordVersion: number | null
 }
 
@@ -81,7 +81,7 @@ export interface SessionParts<Data, Ids extends UserIds> {
 
 const TO_JSON = { value: userToJson }
 
-/** Plain, because frameworks send to browsers what is plain alone, and compare by the prototype. */
+/** A plain object: frameworks look at the prototype, and send only plain objects to browsers. */
 function makeUser<Ids extends UserIds>(id: UserId<Ids>, name: string, passwordVersion: number | null): User<Ids> {
   const user = { id, name }
   // Defined, not assigned: neither JSON nor spread nor a serialiser sees it.
@@ -109,8 +109,8 @@ class SessionSnapshot<Data, Ids extends UserIds> implements SessionInfo<Data, Id
   readonly #parts: SessionParts<Data, Ids>
   #data: Frozen<Data> | undefined
 
-  // An own property, so that spread and JSON see the data; an accessor, because most requests never look at it. To define
-  // it costs as much as all other fields together, so that data which is known is a plain value.
+  // An own property, because spread and JSON must see the data; an accessor, because most requests never look at it.
+  // Defining one costs as much as all other fields together, so data that is already known is a plain value.
   static readonly #DATA: PropertyDescriptor = {
     enumerable: true,
     get(this: SessionSnapshot<unknown, UserIds>) {
@@ -119,7 +119,7 @@ class SessionSnapshot<Data, Ids extends UserIds> implements SessionInfo<Data, Id
     },
   }
 
-  /** Nothing for a proxy, or for what only inherits from a session. */
+  /** `undefined` for a proxy, or for an object that only inherits from a session. */
   get [PARTS](): SessionParts<Data, Ids> | undefined {
     return #parts in this ? this.#parts : undefined
   }

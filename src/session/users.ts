@@ -31,14 +31,14 @@ const ANONYMOUS_HINTS: Hints = {
   absoluteTimeout: OF_LOGIN,
 }
 
-/** @throws TypeError for what is no login, or has more than a login and the `others` */
+/** @throws TypeError if it is not a login, or has options that are neither a login's nor among `others` */
 export function checkLogin(method: string, login: object, ...others: string[]): void {
   if (typeof login !== 'object' || login === null || !('user' in login))
     throw new TypeError(`${method}: expected { user, data }, got ${quote(login)}`)
   checkOptionNames(method, login, [...LOGIN, ...others], LOGIN_HINTS)
 }
 
-/** @throws TypeError for what begins no anonymous session */
+/** @throws TypeError if these are not the options of an anonymous session */
 export const checkAnonymous = (start: object, method = 'create'): void =>
   checkOptionNames(method, start, ['data'], ANONYMOUS_HINTS)
 

@@ -1,16 +1,16 @@
 import { quote } from './quote.ts'
 
-/** Throws a TypeError if a value is not what the option `name` takes. */
+/** Throws a TypeError if the option `name` does not take this value. */
 export type Rule = (value: unknown, name: string) => void
 
-/** For each option that a place does not have: what to do instead. */
+/** Advice for options that do not exist here. */
 export type Hints = Readonly<Record<string, string>>
 
-/** Where options are given, and what each may be. */
+/** The options of one class, function or option. */
 export interface OptionPlace<O extends object> {
   /** The class or function that takes them, or the option that they are members of. */
   readonly where: string
-  /** By name, in the order in which messages list them; the compiler notices one that is missing. */
+  /** By name, in the order in which messages list them; the compiler reports a missing one. */
   readonly rules: Readonly<Record<keyof O, Rule>>
   /** The others may be `undefined`, which means the default. @default none */
   readonly required?: readonly (keyof O & string)[]
@@ -47,7 +47,7 @@ export const wholeNumber = (min: number, max?: number): Rule =>
     `a whole number from ${min}${max === undefined ? '' : ` to ${max}`}`,
     value => Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= (max ?? Number.MAX_VALUE),
   )
-/** An array whose entries keep one rule; `entries` says what they are. */
+/** An array whose entries all follow one rule; `entries` names them in messages. */
 export const listOf =
   (entries: string, each: Rule): Rule =>
   (value, name) => {
@@ -56,9 +56,9 @@ export const listOf =
   }
 
 /**
- * Refuses what is not an object, and each name that is not an option: a name that is misspelt, or that belongs to
+ * Refuses anything but an object, and each name that is not an option: a name that is misspelt, or that belongs to
  * another library, would otherwise be ignored.
- * @throws TypeError that names the option, and all that there are
+ * @throws TypeError that names the option, and lists those that exist
  */
 export function checkOptionNames(
   where: string,

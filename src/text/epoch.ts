@@ -1,7 +1,7 @@
 /** Before this, milliseconds are seconds: 1973. */
 const FIRST = 1e11
 
-/** Whether an instant that is meant in epoch milliseconds is one in seconds. */
+/** Whether an instant that should be in epoch milliseconds is in seconds. */
 export const isInSeconds = (instant: number): boolean => instant < FIRST
 
 /** @throws TypeError always: it says how seconds become milliseconds */

@@ -1,7 +1,7 @@
 import { types } from 'node:util'
 import { quote } from './quote.ts'
 
-// Nothing here that JSON.stringify escapes (ECMA-262, 25.5.2.3 QuoteJSONString): no control, quote, backslash, surrogate.
+// Text without characters that JSON.stringify escapes (ECMA-262, 25.5.2.3 QuoteJSONString): controls, quotes, backslashes, surrogates.
 const PLAIN = /^[ !#-[\]-\ud7ff\ue000-\uffff]*$/
 
 // Node 22 and later have JSON.rawJSON; a value made by it is already text.
@@ -19,7 +19,7 @@ export function stringify(value: unknown): string {
   return write(value, '', []) as string
 }
 
-/** What `stringify` does not ask, of whichever copy of the package: it writes a bigint exactly anyway. */
+/** Marks a `toJSON` that `stringify` skips, in any copy of the package: it writes a bigint exactly anyway. */
 const INEXACT = Symbol.for('coatcheck.inexact-json')
 
 /** The method `toJSON` of a user whose ID is a bigint, at which JSON.stringify would throw. */
@@ -36,7 +36,7 @@ export const userToJson = Object.assign(
  * @throws TypeError for a bigint that this Node.js cannot write exactly here, though `stringify` can
  */
 export function bigintReplacer(this: unknown, key: string, value: unknown): unknown {
-  // BigInt.prototype.toJSON, a common patch, has been asked already: what it was asked about stands in the holder.
+  // BigInt.prototype.toJSON, a common patch, has already been called: the holder still has the bigint.
   const own = 'toJSON' in BigInt.prototype ? ((this as Record<string, unknown> | undefined)?.[key] ?? value) : value
   const integer = types.isBigIntObject(own) ? BigInt.prototype.valueOf.call(own) : own
   if (typeof integer !== 'bigint') return value
@@ -51,7 +51,7 @@ export function bigintReplacer(this: unknown, key: string, value: unknown): unkn
 
 function write(input: unknown, key: string, parents: object[]): string | undefined {
   let value = input
-  // BigInt.prototype.toJSON, a common patch that gives a string, is not asked: bigints are what this is for.
+  // BigInt.prototype.toJSON, a common patch that returns a string, is not called: bigints are the purpose of this function.
   if ((typeof input === 'object' && input !== null) || typeof input === 'function') {
     const { toJSON } = input as { toJSON?: unknown }
     if (typeof toJSON === 'function' && !(INEXACT in toJSON)) value = toJSON.call(input, key)

@@ -1,5 +1,5 @@
-// Hints for options that other libraries have, or that belong to another place.
-// Texts alone: the places import this table, and it imports none of them.
+// Hints for options that other libraries have, or that belong to another place. This file holds only texts: the places
+// import it, and it imports none of them.
 import type { Hints } from './check-options.ts'
 
 const each = (names: readonly string[], hint: (name: string) => string): Hints =>
@@ -34,7 +34,7 @@ const FOREIGN: Hints = {
 
 const OF_COOKIE = ['name', 'hostPrefix', 'lifetime', 'sameSite', 'domain', 'path', 'secure', 'partitioned']
 
-/** What to do with an option that a place does not have: it is another library's, or belongs to another place. */
+/** Advice for an option that does not exist here: it is another library's, or belongs to another place. */
 export const OPTION_HINTS: Hints = {
   ...FOREIGN,
   ...each(
@@ -52,7 +52,7 @@ export const OPTION_HINTS: Hints = {
   ),
 }
 
-/** The remember token's cookie has a name of its own, and for the rest is kept and sent as the session cookie is. */
+/** The cookie of the remember token has its own name; all its other options are those of the session cookie. */
 export const REMEMBER_COOKIE_HINTS: Hints = each(
   OF_COOKIE,
   name => `it is the session cookie's, for both: { cookie: { ${name} } }`,

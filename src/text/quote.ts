@@ -2,8 +2,8 @@
 const SECRET = /[A-Za-z0-9_-]{43}/
 
 /**
- * Of a user, or among the parameters, wherever it stands (`REDIS_URL=redis://…`); an origin has neither, and has to be
- * seen to be corrected.
+ * Whether a URL anywhere in the text (`REDIS_URL=redis://…`) has a user or parameters. An origin has neither, and is
+ * shown, because whoever corrects it has to see it.
  */
 function mayContainPassword(value: string): boolean {
   const start = value.indexOf('://')
