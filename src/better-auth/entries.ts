@@ -1,5 +1,5 @@
-// The secondary storage's keys as records of a store: any store has conditional writes, so that each change is made to what is
-// there at that moment.
+// The keys of the secondary storage as records of a store. Any store has conditional writes, so each change is made to the
+// value that is there at that moment.
 import { type SessionRecord, type Store, SWEEP_MARGIN } from '../contract/store.ts'
 import { StoreCalls } from '../guard/store-calls.ts'
 import { hashOf, keyOf, newWriteId } from '../session/id.ts'
@@ -10,7 +10,7 @@ const TIMEOUT = 5000
 /** How many calls may wait for the store. */
 const MAX_PENDING = 10_000
 
-/** What a key has. */
+/** The value of a key. */
 export interface Entry {
   readonly value: string | null
   /** When the value expires, epoch ms; `null`: not by itself. */
@@ -26,7 +26,7 @@ export class Entries {
   #sweptAt = Date.now()
 
   constructor(store: Store) {
-    // What fails rejects, and better-auth logs it.
+    // A failed call rejects, and better-auth logs it.
     this.#calls = new StoreCalls(store, { storeTimeout: TIMEOUT, maxPendingCalls: MAX_PENDING }, () => {})
     this.#sweeps = store.sweep !== undefined
   }
@@ -36,7 +36,7 @@ export class Entries {
   }
 
   /**
-   * Writes what `edit` makes of the entry; `null` leaves it as it is. It is run again if somebody else has written meanwhile.
+   * Writes the result of `edit`; `null` leaves the entry as it is. `edit` runs again if somebody else has written meanwhile.
    * Resolves to the entry before.
    */
   async change(key: string, edit: (found: Entry) => Entry | null): Promise<Entry> {
@@ -70,7 +70,7 @@ export class Entries {
       this.#sweep(now)
       return (await this.#calls.create(record, {}, { now, deadline })).outcome === 'created'
     }
-    // By a clock at which the record has not expired: its version alone decides.
+    // With a clock at which the record has not expired: only its version decides.
     const call = { now: Math.min(now, before.expiresAt - 1), deadline }
     const change = { data, seenAt: now, expiresAt, writeId: newWriteId() }
     return (await this.#calls.update(key, before.version, change, call)) === 'updated'
@@ -80,7 +80,7 @@ export class Entries {
   #sweep(now: number): void {
     if (!this.#sweeps || now - this.#sweptAt < SWEEP_MARGIN) return
     this.#sweptAt = now
-    // What fails is swept the next time.
+    // If it fails, the next sweep removes them.
     this.#calls.sweep(1000, { now, deadline: this.#calls.deadline() }).catch(() => {})
   }
 }

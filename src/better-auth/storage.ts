@@ -1,6 +1,6 @@
-// better-auth reads a session, and writes what it made of it some time later: a session that was ended meanwhile would live again.
-// It changes a user's list of sessions in the same way: of two parallel logins one would be lost. Its storage is told keys and
-// values alone, so what they are is taken from their form.
+// better-auth reads a session, changes it, and writes it some time later: a session that was ended meanwhile would live again.
+// It changes a user's list of sessions in the same way: of two parallel logins one would be lost. Its storage only sees keys
+// and values, so their form has to tell what they are.
 import type { Store } from '../contract/store.ts'
 import { quote } from '../text/quote.ts'
 import { Entries, type Entry } from './entries.ts'
@@ -32,7 +32,7 @@ export function secondaryStorage(store: Store): SecondaryStorage {
       )
   const entries = new Entries(store)
 
-  /** What a key has after a value was set; `null` if it stays as it is. */
+  /** The entry of a key after a value was set; `null` if it stays as it is. */
   function afterSet(key: string, { value: before, until, hasEnded }: Entry, value: string, ttl?: number): Entry | null {
     if (hasEnded) return null
     const set = { value, until: untilOf(ttl) }
@@ -94,7 +94,7 @@ const listIn = (text: string | null): Listed[] => {
 }
 const sorted = (list: Listed[]) => list.sort((one, other) => one.expiresAt - other.expiresAt)
 
-/** Whether the key is a session's token: what is stored says so; if nothing is, its form, since a late login may still come. */
+/** Whether the key is a session's token. The stored value says so; if there is none, the form of the key does, since a late login may still come. */
 const isSession = (key: string, value: string | null) =>
   value === null ? /^[a-zA-Z0-9]{32}$/.test(key) : (jsonIn(value) as Stored)?.session?.token === key
 

@@ -1,5 +1,5 @@
-// A rolling deploy: some nodes have the old store alone, and some both. What is saved here goes to both stores. A mark says of
-// a session that it was in both, so that if one of them has lost it, it has ended there.
+// A rolling deploy: some nodes have only the old store, and some have both. Each save here goes to both stores. A mark says
+// that a session was in both: if one of them no longer has it, it has ended there.
 import { dataOf, type Texts } from '../express-session/values.ts'
 import { answerOf } from '../import/from.ts'
 import { Marks, OVER } from '../import/marks.ts'

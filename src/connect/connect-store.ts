@@ -1,7 +1,7 @@
-// biome-ignore-all lint/suspicious/noExplicitAny: requests and sessions of three libraries, and what express-session calls back with
-// The store interface of express-session, @fastify/session and koa-session. What was loaded is found again when it is saved:
-// on the context of Koa, on the object that `createSession` makes for express-session, and for @fastify/session, which
-// copies the keys of what it loads into an object of its own, by a function among these keys, which JSON leaves out.
+// biome-ignore-all lint/suspicious/noExplicitAny: requests, sessions and callbacks of three libraries
+// The store interface of express-session, @fastify/session and koa-session. A save finds its load again: on the context of
+// Koa, on the object that `createSession` makes for express-session, and for @fastify/session, which copies the loaded keys
+// into its own object, by a function among these keys, which JSON leaves out.
 import { EventEmitter } from 'node:events'
 import { copyPlain, isPlain } from '../data/plain.ts'
 import type { SessionManager } from '../manager/manager.ts'
@@ -25,7 +25,7 @@ function answer(args: readonly unknown[], work: () => Promise<unknown>): any {
     answered.catch(() => {})
     return answered
   }
-  // Not in a `then`: what a callback throws is no rejection.
+  // Not in a `then`: an error thrown by a callback must not become a rejection.
   answered.then(
     value => queueMicrotask(() => callback(null, value)),
     error => queueMicrotask(() => callback(error)),
@@ -39,7 +39,7 @@ const contextIn = (args: readonly unknown[]): object | undefined => (args.at(-1)
 const hold = (holder: object, held: Held | undefined) =>
   Object.defineProperty(holder, HELD, { value: held, writable: true })
 
-/** What is held of a session object; of one that was neither loaded nor saved from now on. */
+/** The state kept for a session object. For one that was neither loaded nor saved it begins now. */
 function heldFor(sid: string, session: any, args: readonly unknown[]): Held {
   const holder: any = contextIn(args) ?? session
   const mark = session[LOADED]
@@ -142,7 +142,7 @@ export class ConnectStore extends EventEmitter {
     })
   }
 
-  /** For express-session: makes `request.session` of what was loaded. */
+  /** For express-session: makes `request.session` from the loaded data. */
   createSession(request: any, data: any): any {
     if (this.#made === undefined) {
       const like = Object.create(request)

@@ -1,5 +1,5 @@
-// The sessions of a middleware as records of ours. The middleware draws the ID, and loads and saves a session as a whole; what
-// is remembered of each load lets a save write only what it changed, and only if the session is still there.
+// The sessions of a middleware as records of ours. The middleware draws the ID, and loads and saves a session as a whole. We
+// remember each load, so that a save writes only the keys that changed, and only if the session is still there.
 import { identityOf } from '../express-session/identity.ts'
 import type { BridgedUser } from '../express-session/options.ts'
 import { changeOf, dataOf, type Texts } from '../express-session/values.ts'
@@ -18,7 +18,7 @@ import { hasExpired, textsOf, toStore, type Values, withCookie } from './values.
 // biome-ignore lint/suspicious/noExplicitAny: of any data and user IDs
 export type AnyManager = SessionManager<any, any, any>
 
-/** What a session object of a middleware was when it was loaded or last saved. */
+/** A session object of a middleware as it was when it was loaded or last saved. */
 export class Held {
   readonly sid: string
   /** `null` if it was neither loaded nor saved. */
@@ -88,7 +88,7 @@ export class KeptSessions {
 
   /**
    * Writes what changed since the object was loaded; `false` if the session has ended. An object that was never loaded begins
-   * a session; one `byHand` takes the place of what is there, as in other stores.
+   * a session; one that was set `byHand` takes the place of the stored one, as in other stores.
    */
   async save(held: Held, given: Texts, byHand = false): Promise<boolean> {
     const { sid } = held
@@ -124,7 +124,7 @@ export class KeptSessions {
     const values = dataOf(texts)
     const owner = this.#ownerOf(values)
     const call = context.call(context.deadline())
-    // No password was verified for what is put there by hand.
+    // No password was verified for a session that is set by hand.
     const data = initialData(context, { data: values, ...(byHand && { verifiedAt: null }) }, null)
     const record = newRecord(context, id, owner, data, call.now)
     const answer = await context.calls.create(record, limitFor(context, owner), call)
@@ -177,7 +177,7 @@ export class KeptSessions {
     if (secret !== this.idOf(sid)) this.#moved.set(sid, secret, performance.now())
   }
 
-  /** @throws TypeError for what is no random ID; it is not quoted */
+  /** @throws TypeError if the ID is not random; it is not quoted */
   #checkNew(sid: string): void {
     const refuse = (what: string): never => {
       throw new TypeError(

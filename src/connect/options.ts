@@ -7,7 +7,7 @@ import type { OldConnectStore } from './beside-old-store.ts'
 /** Who is logged in, as the data of a session says it. */
 export type ConnectUser<Ids extends UserIds = UserIds> = BridgedUser<Ids>
 
-/** What `connectStore` takes beside the manager. */
+/** The options of `connectStore`. */
 export interface ConnectStoreOptions<Ids extends UserIds = UserIds> {
   /**
    * Who is logged in, by the data of a session; `null` if nobody is. Synchronous.

@@ -7,8 +7,8 @@ import { quote } from '../text/quote.ts'
 export type Values = Record<string, unknown>
 
 /**
- * What `JSON.stringify` makes of each key, as the stores of express-session keep it.
- * @throws SessionError ERR_SESSION_DATA for a cycle, a bigint, or what is no object
+ * The JSON text of each key, as the stores of express-session keep it.
+ * @throws SessionError ERR_SESSION_DATA for a cycle, a bigint, or a value that is not an object
  */
 export function textsOf(session: unknown): Texts {
   if (isObject(session)) return jsonOf(session, new Set())
@@ -26,7 +26,7 @@ export function hasExpired(texts: Texts): boolean {
   return typeof expires === 'string' && Date.parse(expires) <= Date.now()
 }
 
-/** A cookie with a `maxAge` expires that long after each request: what is stored of it stays the same. */
+/** A cookie with a `maxAge` expires that long after each request: its stored part stays the same. */
 export function toStore(texts: Texts): Texts {
   const { expires, originalExpires, ...cookie } = cookieIn(texts)
   return typeof cookie.originalMaxAge === 'number' ? withCookie(texts, cookie) : texts

@@ -6,7 +6,7 @@ export interface OldCookie {
   readonly name: string
   /** @default '/' */
   readonly path?: string
-  /** @default the host alone */
+  /** @default only the host */
   readonly domain?: string
 }
 

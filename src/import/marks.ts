@@ -12,7 +12,7 @@ import type { OldSession } from './from.ts'
 export interface Mark {
   /** The key of the ID that the old cookie and the salt derive. */
   readonly key: string
-  /** Random: who has only the old store, or only this one, cannot derive the ID. */
+  /** Random: somebody who has only the old store, or only this one, cannot derive the ID. */
   readonly salt: string
 }
 /** The old cookie leads nowhere, for good. */

@@ -13,7 +13,7 @@ export class OldCookies {
   readonly #from: OldSessions<never>
   readonly #attributes: Pick<OldCookie, 'path' | 'domain'>
 
-  /** @throws TypeError that quotes what is malformed */
+  /** @throws TypeError that quotes a malformed option */
   constructor(from: OldSessions<never>) {
     const { name, path, domain } = typeof from.cookie === 'string' ? { name: from.cookie } : from.cookie
     this.name = name
@@ -32,7 +32,7 @@ export class OldCookies {
     return [...found.values()]
   }
 
-  /** `Set-Cookie` values that remove the cookies. `isSecure`: cookies of this service go over HTTPS alone. */
+  /** `Set-Cookie` values that remove the cookies. `isSecure`: cookies of this service go only over HTTPS. */
   removal(isSecure: boolean): string[] {
     const pieces = this.#from.isChunked ? PIECES.map(piece => `${this.name}.${piece}`) : []
     return [this.name, ...pieces, ...(this.#from.alsoClear ?? [])].map(name => this.#named(name, isSecure).clear())

@@ -29,7 +29,7 @@ export class OldStore {
   }
 
   /**
-   * The live session; `null` if there is none, or one that is no JSON, which is told as an event.
+   * The live session; `null` if there is none, or if it is not JSON, which an event reports.
    * @throws SessionStoreError if the old store fails
    */
   async read(id: string, deadline: number): Promise<OldSession | null> {
@@ -60,7 +60,7 @@ export class OldStore {
     return expiresAt !== null && expiresAt <= this.#context.now() ? null : session
   }
 
-  /** Removes a session. The mark keeps its cookie from being used again: if this fails, an event tells so, and the record expires. */
+  /** Removes a session. The mark keeps its cookie from being used again: if this fails, an event reports it, and the record expires. */
   async destroy(id: string, deadline: number): Promise<void> {
     await this.#call('delete', deadline, async () => this.#from.destroy?.(id)).catch(() => {})
   }

@@ -10,7 +10,7 @@ export type OldLogin<
 > = Login<Data, Ids, Input> & {
   /**
    * When the user logged in, epoch ms: the session stays as old as it is. If neither you nor the library knows, its age
-   * counts from the last use that the old record tells of.
+   * counts from the last use in the old record.
    */
   createdAt?: number | null | undefined
 }

@@ -1,4 +1,4 @@
-// Errors of a visit, and what each kind of server advises in them.
+// Errors of a visit, with the advice of each kind of server.
 import { SessionError } from '../contract/errors.ts'
 import type { SessionKey } from '../session/id.ts'
 
@@ -6,7 +6,7 @@ import type { SessionKey } from '../session/id.ts'
 export interface Advice {
   /** The function that took the options. */
   readonly where: string
-  /** What to set if a request did not come over HTTPS. */
+  /** The option to set if a request did not come over HTTPS. */
   readonly insecure: string
   /** How a cookie gets into a response, if not by `onHeadRules`. */
   readonly send?: string
@@ -81,7 +81,7 @@ export function reportUnsent(
   warnOnce('COATCHECK_UNSENT_COOKIE', message)
 }
 
-/** The head of a response is written while a method of its visit is under way: nothing that it does can be sent. */
+/** The head of a response is written while a method of its visit is under way: no cookie of that method can be sent. */
 export function warnNotAwaited(): void {
   const message =
     'a response was sent while a method of its visit (logIn, logOut, update, …) was still under way, so its cookie may be lost: await it before you answer'

@@ -10,7 +10,7 @@ import { setUp, type VisitOptions, type VisitsSetup } from './setup.ts'
 import type { Visit as PublicVisit, VisitRequest } from './types.ts'
 import { Visit } from './visit.ts'
 
-/** A `Request` has no peer address: behind a proxy that ends TLS, `isSecure` says what is HTTPS. */
+/** A `Request` has no peer address: behind a proxy that ends TLS, `isSecure` says which requests came over HTTPS. */
 export interface FetchVisitsOptions extends VisitOptions, Omit<SecureOptions<Request>, 'trustedProxies'> {}
 
 /** A visit whose headers go into a `Response`. */
@@ -23,7 +23,7 @@ export interface FetchVisit<
   respond(response: Response): Response
 }
 
-/** What `fetchVisits` returns: visits for servers that work with `Request` and `Response`. */
+/** The result of `fetchVisits`: visits for servers that work with `Request` and `Response`. */
 export interface FetchVisits<
   Data extends object = Record<string, unknown>,
   Ids extends UserIds = 'bigint',
@@ -158,7 +158,7 @@ function isResponse(value: unknown): value is Response {
 /** Whether the connection becomes something else than HTTP, such as a WebSocket: its 101 carries no cookies. */
 function isHandshake({ headers }: Request): boolean {
   const protocols = headers.get('upgrade')
-  // h2c offers HTTP/2 for what is an ordinary request all the same (curl --http2).
+  // h2c offers HTTP/2, but the request is an ordinary one (curl --http2).
   return protocols !== null && protocols.toLowerCase() !== 'h2c'
 }
 

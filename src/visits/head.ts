@@ -19,7 +19,7 @@ export const PERSONAL: HeadRules = { ...COOKIE_READ, noStore: true }
 
 export type HeaderValue = number | string | readonly string[] | undefined
 
-/** The head of a response, of whichever server. */
+/** The head of a response, of any kind of server. */
 export interface Head {
   getHeader(name: string): HeaderValue
   setHeader(name: string, value: string | readonly string[]): unknown
@@ -41,7 +41,7 @@ export function writeRules({ cookies, vary, noStore, others }: HeadRules, head: 
   for (const [name, value] of others) if (head.getHeader(name) === undefined) head.setHeader(name, value)
 }
 
-/** A Cache-Control that forbids to keep the response stays (RFC 9111, section 5.2.2.5). */
+/** A Cache-Control that already forbids storing the response (RFC 9111, section 5.2.2.5). */
 const NO_STORE = /(?:^|[\s,])no-store(?:[\s,]|$)/i
 
 /** Vary with one more field name (RFC 9110, section 12.5.5). */

@@ -50,10 +50,10 @@ const isGone = (response: ServerResponse): boolean =>
 /**
  * A request of node:http as a visit sees it, and its visit. Nothing is read from it before a visit asks.
  *
- * Kept as a property of the request: it is found several times faster than an entry of a WeakMap. A class and no object
- * literal: if many requests wait for their sessions V8 finds that what a literal makes lives long, and makes it in the old
- * heap. There each one kept its request until the next full collection, long after the response: a request with a session
- * in Redis cost 1.5 times as much.
+ * It is a property of the request, which is found several times faster than an entry of a WeakMap. And it is a class, not an
+ * object literal: if many requests wait for their sessions, V8 finds that objects of the literal live long, and allocates
+ * them in the old heap. There each one kept its request until the next full collection, long after the response: a request
+ * with a session in Redis cost 1.5 times as much.
  */
 class NodeRequest<V> implements VisitRequest {
   visit!: V
@@ -101,7 +101,7 @@ class NodeRequest<V> implements VisitRequest {
   }
 }
 
-/** What `nodeVisits` returns: visits for servers on node:http, or on node:http2 with handlers of the same form. */
+/** The result of `nodeVisits`: visits for servers on node:http, or on node:http2 with handlers of the same form. */
 export interface NodeVisits<
   Data extends object = Record<string, unknown>,
   Ids extends UserIds = 'bigint',
@@ -120,7 +120,7 @@ export interface NodeVisits<
 }
 
 /**
- * Visits for node:http and all that is built on it (Express, Koa, Nest, Fastify's raw): `visits.of(request, response)`.
+ * Visits for node:http and everything built on it (Express, Koa, Nest, Fastify's raw): `visits.of(request, response)`.
  * Headers are set when the response writes its head, so that a later `writeHead({ 'Set-Cookie': … })` cannot lose them.
  * @throws TypeError that quotes the option which is malformed or impossible
  */
@@ -149,7 +149,7 @@ export function nodeVisits<Data extends object, Ids extends UserIds, Input exten
 type Arguments = [status: number, reason?: unknown, headers?: unknown]
 
 /**
- * What writeHead was given, and below it what the response has so far. Kept as one object, which Node writes several
+ * The headers given to writeHead, and behind them those of the response so far. One object, because Node writes it several
  * times faster than headers that are set one by one.
  */
 class GivenHead implements Head {
@@ -213,8 +213,8 @@ function shielded<T>(response: ServerResponse, rules: HeadRules, write: () => T)
 /**
  * Asks for the rules when the head is about to be written, by whichever call, and writes them last.
  *
- * A bound function and no closure: what a closure in a property refers to, here the whole request, V8 keeps from a full
- * collection of garbage to the next minor one, which then copies 30 times as much.
+ * A bound function and no closure: V8 would keep everything that the closure refers to, here the whole request, from a full
+ * garbage collection to the next minor one, which then copies 30 times as much.
  */
 export function guardHead(response: ServerResponse, rulesNow: () => HeadRules): void {
   const guarded = new GuardedHead(response, rulesNow)

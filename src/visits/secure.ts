@@ -3,7 +3,7 @@ import { BlockList, isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { listOf, type Rule, rule } from '../text/check-options.ts'
 
-/** How it is known that a request came over TLS. */
+/** How to know whether a request came over TLS. */
 export interface SecureOptions<R = unknown> {
   /** Addresses and CIDR ranges of proxies whose `X-Forwarded-Proto` counts. @default none */
   trustedProxies?: readonly string[]
@@ -29,7 +29,7 @@ const OF_PROXIES = [
 ] as const
 const LOOPBACK_ADDRESS = /^(?:(?:::ffff:)?127(?:\.\d{1,3}){3}|::1)$/i
 
-/** Names of this machine (RFC 6761, section 6.3): a browser sends such a Host only for what it reaches over loopback. */
+/** Names of this machine (RFC 6761, section 6.3): a browser sends such a Host only over loopback. */
 export const isLocalHost = (host: string | null | undefined): boolean =>
   typeof host === 'string' && LOCAL_HOST.test(host)
 
@@ -116,7 +116,7 @@ export function proxyTest(proxies: unknown): (address: string | undefined) => bo
   }
 }
 
-/** `false` for what is neither an address nor a range. A zone (fe80::1%eth0) is no part of an address in a list. */
+/** `false` if the entry is neither an address nor a range. A zone (fe80::1%eth0) is not part of an address in a list. */
 function isAdded(list: BlockList, entry: unknown): boolean {
   const [, address = '', prefix] =
     typeof entry === 'string' ? (/^([^/%]+)(?:\/(0|[1-9]\d{0,2}))?$/.exec(entry) ?? []) : []

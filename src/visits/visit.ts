@@ -46,7 +46,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
 {
   readonly #request: VisitRequest
   readonly #sessions: SessionManager<Data, Ids, Input>
-  /** For what this process remembers of the browser, and to save a second read. */
+  /** For the memory of this process about the browser, and to save a second read. */
   readonly #context: Context
   readonly #setup: VisitsSetup
   #isOpen = false
@@ -309,7 +309,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#session === session ? this.#sendIfDue(touched) : (this.#session ?? null)
   }
 
-  /** The session that a method is about, without a read of its own; the ID if nothing was read or found. */
+  /** The session for a method, without another read; the ID if nothing was read or found. */
   async #current(): Promise<Session<Data, Ids> | SessionId | null> {
     if (this.#session === undefined && this.#reading !== null) await this.#reading.catch(() => {})
     return this.#session ?? (this.#hasLoggedOut ? null : this.#id)
@@ -347,7 +347,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     }
   }
 
-  /** A failure was reported as an event, and what is left expires. */
+  /** If it fails, an event has reported that, and the session expires. */
   async #end(session: Session<Data, Ids>): Promise<void> {
     await this.#sessions.destroy(session).catch(() => {})
   }
@@ -407,7 +407,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return false
   }
 
-  /** Whether this browser logged in or out with what it came with, or got a new ID for it. */
+  /** Whether this browser has logged in or out with the cookies of this request, or got a new ID for them. */
   #isSuperseded(): boolean {
     if (this.#hasLoggedOut) return false
     const { recentlyEnded } = this.#context
@@ -415,7 +415,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#wellFormedTokens().some(token => recentlyEnded.isSuperseded(this.#keyOfToken(token)!))
   }
 
-  /** `null` for what cannot be a remember token. */
+  /** `null` if the text cannot be a remember token. */
   #keyOfToken(token: string): string | null {
     return parseToken(this.#context.namespace, token)?.key ?? null
   }
@@ -499,6 +499,6 @@ const MOST_VALUES = 4
 const firstAndLast = <V>(values: readonly V[]): readonly V[] =>
   values.length <= MOST_VALUES ? values : [...values.slice(0, MOST_VALUES / 2), ...values.slice(-MOST_VALUES / 2)]
 
-/** A part of what the client sent, which may be anything and of any length: events are logged. */
+/** A part of a value from the client, which may be anything and of any length: events are logged. */
 const excerpt = <T extends string | null>(written: T): T =>
   written === null ? written : (String(written).slice(0, 200) as T)

@@ -3,13 +3,13 @@ import { instant, isObject, nameOf, type OldCookie, type OldSessions } from '../
 import { aCookie, aSecret } from './callback-store.ts'
 import { decoded, type Secret, secretsFrom, signedId } from './signature.ts'
 
-/** What `toLogin` gets. */
+/** The argument of `toLogin`. */
 export interface BetterAuthSession {
   session: { userId: string; [field: string]: unknown }
   user: { id: string; name: string; email: string; [field: string]: unknown }
 }
 
-/** Where the sessions of better-auth are, and what signed their cookies. */
+/** The store of better-auth's sessions, and the secret of their cookies. */
 export interface FromBetterAuthOptions {
   /** Its `secret`: all that still count. */
   secret: Secret | readonly Secret[]

@@ -1,4 +1,4 @@
-// What the readers of express-session and of @fastify/session share: signed cookies, and stores that call back.
+// The common part of the readers of express-session and @fastify/session: signed cookies, and stores that call back.
 import { type Rule, rule } from '../../text/check-options.ts'
 import { answerOf, instant, isObject, lastUse, type OldCookie, type OldSession, type OldSessions } from '../from.ts'
 import { decoded, type Secret, secretsFrom, signedId } from './signature.ts'

@@ -4,7 +4,7 @@ import { aCookie, aSecret } from './callback-store.ts'
 import { heldIn, keygripCookie } from './keygrip.ts'
 import type { Secret } from './signature.ts'
 
-/** What signed the cookies of cookie-session: the options that the old service gives `cookieSession(…)`. */
+/** The keys and name of cookie-session's cookies: the options that the old service gives `cookieSession(…)`. */
 export interface FromCookieSessionOptions {
   /** Its `keys`, or its `secret`: all that still count, the newest first. */
   keys: Secret | readonly Secret[]

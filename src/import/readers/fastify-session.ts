@@ -3,7 +3,7 @@ import type { OldCookie, OldSessions } from '../from.ts'
 import { aCookie, aSecret, aStore, type CallbackStore, signedSessions } from './callback-store.ts'
 import type { Secret } from './signature.ts'
 
-/** Where the sessions of @fastify/session are, and what signed their cookies: the options that the old service registers it with. */
+/** The store of @fastify/session's sessions, and the secret of their cookies: the options that the old service registers it with. */
 export interface FromFastifySessionOptions {
   /** Its `secret`: all that still count, the newest first. */
   secret: Secret | readonly Secret[]

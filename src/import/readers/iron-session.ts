@@ -4,7 +4,7 @@ import { isObject, type OldCookie, type OldSessions } from '../from.ts'
 import { aCookie } from './callback-store.ts'
 import { decoded, matching } from './signature.ts'
 
-/** What sealed the cookies of iron-session: the options that the old service gives `getIronSession`. */
+/** The passwords and name of iron-session's cookies: the options that the old service gives `getIronSession`. */
 export interface FromIronSessionOptions {
   /** Its `password`: one, or several by their IDs. */
   password: string | Readonly<Record<string, string>>
@@ -34,8 +34,8 @@ const OPTIONS: OptionPlace<FromIronSessionOptions> = {
 const keyOf = (password: string, salt: string) => pbkdf2Sync(password, salt, 1, 32, 'sha1')
 
 /**
- * The sessions of iron-session 8 and 9, for `sessionImporter`. The cookie is the whole session, encrypted and signed; what the
- * passwords did not seal is refused. The session does not say how old it is.
+ * The sessions of iron-session 8 and 9, for `sessionImporter`. The cookie is the whole session, encrypted and signed; one
+ * that none of the passwords sealed is refused. The session does not say how old it is.
  * @throws TypeError that names the option
  */
 export function fromIronSession<T = Record<string, unknown>>(options: FromIronSessionOptions): OldSessions<T> {

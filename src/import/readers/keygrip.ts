@@ -1,4 +1,4 @@
-// The cookies of koa-session and cookie-session: the value, and its signature in a cookie of its own.
+// The cookies of koa-session and cookie-session: the value, and its signature in a second cookie.
 import { isObject, nameOf, type OldCookie, type OldSessions } from '../from.ts'
 import { matching, type Secret, secretsFrom, sign } from './signature.ts'
 
@@ -28,7 +28,7 @@ export function keygripCookie(
   }
 }
 
-/** What such a cookie holds: JSON in base64. `null` if that is no object. @throws SyntaxError if it is no JSON */
+/** The data in such a cookie: JSON in base64. `null` if it is not an object. @throws SyntaxError if it is not JSON */
 export function heldIn(value: string): Record<string, unknown> | null {
   const content = JSON.parse(Buffer.from(value, 'base64').toString('utf8'))
   return isObject(content) ? content : null

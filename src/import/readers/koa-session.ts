@@ -10,7 +10,7 @@ export interface KoaStore {
   destroy(key: string, options: { ctx: undefined }): unknown
 }
 
-/** Where the sessions of koa-session are, and what signed their cookies. */
+/** The store of koa-session's sessions, and the keys of their cookies. */
 export interface FromKoaSessionOptions {
   /** `app.keys`: all that still count, the newest first. */
   keys: Secret | readonly Secret[]
@@ -39,7 +39,7 @@ function sessionFrom<T>(content: unknown): OldSession<T> | null {
 }
 
 /**
- * The sessions of koa-session, for `sessionImporter`, in a store or in the cookie alone. The cookie beside it, `koa.sess.sig`, must
+ * The sessions of koa-session, for `sessionImporter`, in a store or only in the cookie. The cookie beside it, `koa.sess.sig`, must
  * hold its signature by one of the keys; otherwise it is refused, and the store is not asked.
  * @throws TypeError that names the option
  */

@@ -10,7 +10,7 @@ export interface LuciaAdapter<S, U> {
   deleteSession(id: string): unknown
 }
 
-/** Where the sessions of Lucia are. */
+/** The adapter of Lucia's sessions. */
 export interface FromLuciaOptions<S, U> {
   /** Its adapter. */
   adapter: LuciaAdapter<S, U>
@@ -35,8 +35,8 @@ const OPTIONS: OptionPlace<FromLuciaOptions<unknown, unknown>> = {
 }
 
 /**
- * The sessions of Lucia 3, for `sessionImporter`; with `hashed`, of code after its site. What `toLogin` gets are the session
- * and the user, as the adapter has them.
+ * The sessions of Lucia 3, for `sessionImporter`; with `hashed`, of code after its site. `toLogin` gets the session and the user
+ * as the adapter has them.
  * @throws TypeError that names the option
  */
 export function fromLucia<S extends object, U>(options: FromLuciaOptions<S, U>): OldSessions<{ session: S; user: U }> {

@@ -1,4 +1,4 @@
-// The tokens of NextAuth and Auth.js: the whole session, encrypted by what is derived from the secret.
+// The tokens of NextAuth and Auth.js: the whole session, encrypted with a key derived from the secret.
 import { hkdfSync } from 'node:crypto'
 import { nameOf, type OldCookie, type OldSessions } from '../from.ts'
 import { decrypt } from './jwe.ts'

@@ -9,14 +9,14 @@ export interface NextAuthAdapter<T> {
   getSessionAndUser?(token: string): T | null | undefined | PromiseLike<T | null | undefined>
   deleteSession?(token: string): unknown
 }
-/** What the token of a JWT session says, beside what your callback `jwt` has put there. */
+/** The token of a JWT session, without the fields that your callback `jwt` has added. */
 export interface NextAuthToken {
   sub?: string
   name?: string | null
   email?: string | null
   [claim: string]: unknown
 }
-/** Where the sessions of NextAuth 4 or Auth.js 5 are: `adapter` with the strategy 'database', `secret` with 'jwt'. */
+/** The sessions of NextAuth 4 or Auth.js 5: `adapter` with the strategy 'database', `secret` with 'jwt'. */
 export interface FromNextAuthOptions<T> {
   /** 'next-auth.session-token' in NextAuth 4, 'authjs.session-token' in Auth.js 5, with '__Secure-' before it over HTTPS. */
   cookie: string | OldCookie

@@ -1,4 +1,4 @@
-// The signatures that other libraries put beside what they send: an HMAC in base64.
+// The signatures that other libraries put beside a cookie's value: an HMAC in base64.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { quote } from '../../text/quote.ts'
 import type { OldSessionId } from '../from.ts'
@@ -23,7 +23,7 @@ export function secretsFrom(where: string, given: Secret | readonly Secret[]): r
 export const sign = (text: string, secret: Secret, algorithm: string): string =>
   createHmac(algorithm, secret).update(text).digest('base64').replaceAll('=', '')
 
-/** The one of the signatures that came, if any. All are compared, each in a time that tells nothing. */
+/** The signature that was presented, if it is one of these. All are compared, each in constant time. */
 export function matching(presented: string, signatures: readonly string[]): string | undefined {
   const bytes = Buffer.from(presented)
   const isSame = (signature: string) => {
