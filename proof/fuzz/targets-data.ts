@@ -13,7 +13,8 @@ import { VALUE_TOKENS, valueFrom } from './values.ts'
 const REFUSED = Symbol('refused')
 function survives(value: unknown, above: readonly object[]): unknown {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value
-  if (typeof value === 'number') return Number.isFinite(value) ? value : REFUSED
+  // JSON writes -0 as 0.
+  if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : REFUSED
   if (typeof value !== 'object' || above.includes(value) || above.length >= 100) return REFUSED
   const below = [...above, value]
   const names = Reflect.ownKeys(value)
