@@ -9,7 +9,7 @@ import { problemsOf, type RunningRecipe, startRecipe } from './recipe.ts'
 import { COUNTED, crowd, TRACE, visitEverything } from './watched.ts'
 
 it('the recipe for OpenTelemetry has the types that it says', async () => {
-  expect(await problemsOf('opentelemetry')).toBe('')
+  expect(problemsOf('opentelemetry')).toBe('')
 }, 120_000)
 
 type Attributes = Record<string, unknown>

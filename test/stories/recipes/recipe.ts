@@ -1,5 +1,4 @@
 // Starts a recipe of examples/ as its package.json says, with a store and a clock that the test rules.
-import { execFile } from 'node:child_process'
 import {
   cpSync,
   existsSync,
@@ -14,11 +13,13 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
+import ts from 'typescript'
+import { programs } from '../../support/compiler.ts'
 import { CHEAP } from '../../support/example-service.ts'
 import { freePort, start, until } from '../../support/services/process.ts'
 
-const run = promisify(execFile)
+/** For those in plain JavaScript. */
+const PLAIN = { strict: true, skipLibCheck: true, allowJs: true, target: 'es2023', module: 'nodenext' }
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const preload = join(root, 'test/stories/recipes/control.mjs')
 
@@ -103,15 +104,13 @@ export async function startRecipe(
 }
 
 /** What TypeScript says about a recipe, with the packages that the recipe installed: '' where all is right. */
-export async function problemsOf(name: string): Promise<string> {
+export function problemsOf(name: string): string {
   const folder = folderOf(name)
-  const options = ['--noEmit', '--strict', '--skipLibCheck', '--allowJs', '--target', 'es2023', '--module', 'nodenext']
-  const project = existsSync(join(folder, 'tsconfig.json'))
-    ? ['-p', folder, '--noEmit']
-    : [...options, '--types', 'node', join(folder, 'app.mjs')]
-  const tsc = join(root, 'node_modules/typescript/bin/tsc')
-  return run(process.execPath, [tsc, ...project], { cwd: folder }).then(
-    ({ stdout }) => stdout,
-    error => `${error.stdout}${error.stderr}`,
-  )
+  const config = join(folder, 'tsconfig.json')
+  const own = existsSync(config)
+    ? ts.readConfigFile(config, ts.sys.readFile).config
+    : { compilerOptions: { ...PLAIN, types: ['node'] }, files: ['app.mjs'] }
+  const { options, fileNames, errors } = ts.parseJsonConfigFileContent(own, ts.sys, folder, { noEmit: true }, config)
+  const problems = [...errors, ...ts.getPreEmitDiagnostics(programs(options)(fileNames))]
+  return ts.formatDiagnostics(problems, ts.createCompilerHost(options))
 }

@@ -45,7 +45,7 @@ export function walkSockets(
       connect(running.url, { Cookie: client.cookie, Origin: running.url, ...headers })
 
     it('has the types that it says', async () => {
-      expect(await problemsOf(recipe)).toBe('')
+      expect(problemsOf(recipe)).toBe('')
     }, 120_000)
 
     describe('as it is', () => {

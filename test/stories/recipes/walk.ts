@@ -102,7 +102,7 @@ export function walk(
 
     if (isTyped)
       it('has the types that it says', async () => {
-        expect(await problemsOf(recipe)).toBe('')
+        expect(problemsOf(recipe)).toBe('')
       }, 120_000)
 
     it('refuses a visitor who is not logged in, and gives them no cookie', async () => {
