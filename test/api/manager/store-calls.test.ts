@@ -1,12 +1,13 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { inspect } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import { type SessionId, SessionManager, SessionStoreError, type Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { BarrierStore, faults, type Handler, type Verb } from '../../support/barrier-store.ts'
 import { collectGarbage } from '../../support/collect-garbage.ts'
-import { soundRecord } from '../../support/sound-record.ts'
 
 // The timers and the clock that the guard looks at are the test's: nothing here waits.
 beforeEach(() => {
@@ -189,28 +190,80 @@ for (const [name, { verb, run }] of Object.entries(cases)) {
   })
 }
 
+/** What a store may answer under this key: an anonymous session that lives for long. */
+const soundRecord = (key: string): SessionRecord => ({
+  key,
+  kind: 'session',
+  parent: null,
+  userId: null,
+  userName: null,
+  passwordVersion: null,
+  data: '{}',
+  version: 1,
+  writeId: 'w'.repeat(9),
+  createdAt: 1,
+  seenAt: 1,
+  expiresAt: 4e12,
+  absoluteExpiresAt: 4e12,
+})
+
 it.each(
   [
     {},
     { expiresAt: undefined },
     { expiresAt: 'soon' },
+    { expiresAt: Number.POSITIVE_INFINITY },
+    { absoluteExpiresAt: undefined },
+    { absoluteExpiresAt: '4000000000000' },
     { kind: undefined },
     { kind: 'other' },
     { version: undefined },
+    { version: '1' },
     { data: undefined },
     { data: {} },
     { seenAt: null },
     { createdAt: Number.NaN },
     { userId: 42, userName: 'ada' },
+    { userId: undefined },
     { key: 'another key' },
     { key: 7 },
-  ].map((wrong, index) => [JSON.stringify(wrong), wrong, index] as const),
+  ].map((wrong, index) => [inspect(wrong), wrong, index] as const),
 )('a record with %s is an outage, never "not logged in"', async (_, wrong, index) => {
   const { store, sessions } = setUp()
   const { secret, key } = await sessions.create()
   store.every('read', () => Promise.resolve({ ...soundRecord(key), ...wrong }))
   if (index === 0) await expect(sessions.get(secret)).resolves.toMatchObject({ key })
   else await expect(sessions.get(secret)).rejects.toMatchObject({ code: 'ERR_SESSION_STORE', operation: 'read' })
+})
+
+it.each(
+  [
+    { movedTo: undefined },
+    { movedTo: 7 },
+    { salt: undefined },
+    { salt: 1 },
+    { until: undefined },
+    { until: '7' },
+    { until: Number.NaN },
+    { movedTo: undefined, corrupt: 7 },
+  ].map(wrong => [inspect(wrong), wrong] as const),
+)('a forward with %s is an outage, never "not logged in"', async (_, wrong) => {
+  const { store, sessions, events } = setUp()
+  const { secret } = await sessions.create()
+  const forward = { movedTo: 'k'.repeat(43), salt: 's', until: 7 }
+  for (const answer of [forward, { ...forward, ...wrong }]) {
+    store.next('read', () => Promise.resolve(answer as never))
+    events.length = 0
+    const found = sessions.get(secret)
+    if (answer === forward) expect(await found).toBeNull()
+    else
+      await expect(found).rejects.toMatchObject({
+        operation: 'read',
+        outcome: 'not-applied',
+        message: 'the store returned an invalid result for `read` (object)',
+      })
+    expect(events.map(({ type }) => type)).toEqual(answer === forward ? [] : ['store-error'])
+  }
 })
 
 it('a record that the store says was corrupt is absent, and an event', async () => {
