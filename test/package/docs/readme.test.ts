@@ -4,8 +4,6 @@ import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { PAGES, prose, read, root } from '../../support/pages.ts'
 
-const README = read('README.md')
-
 describe('the README', () => {
   it('links each of the nine guarantees to its tests', () => {
     const linked = [...prose('README.md').matchAll(/^(\d)\. \[[^\]]+\]\((test\/guarantees\/g(\d)-[\w-]+\.ts)\)/gm)]
@@ -24,10 +22,6 @@ describe('the README', () => {
         if (PAGES.includes(linked)) reached.add(linked)
       }
     expect([...reached].sort()).toEqual([...PAGES].sort())
-  })
-
-  it('is read in five minutes: 150 lines', () => {
-    expect(README.trimEnd().split('\n').length).toBeLessThanOrEqual(150)
   })
 })
 

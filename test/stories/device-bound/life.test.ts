@@ -490,31 +490,3 @@ describe('a remembered session', () => {
     expect(await thief.user()).toBeNull()
   })
 })
-
-describe('the options', () => {
-  it.each([
-    [{ lifetime: 300 }, /lifetime: .*'5m'|lifetime: /],
-    [{ lifetime: '1s' }, /lifetime: expected at least 2 seconds, got "1s"/],
-    [{ lifetime: '2h' }, /lifetime: /],
-    [{ path: 'device' }, /path: expected a path such as/],
-    [{ path: '/a/../b' }, /path: expected a path such as/],
-    [{ path: '/a";x' }, /path: expected a path such as/],
-    [{ cookie: '__Host-x' }, /cookie: expected a token/],
-    [{ require: 'yes' }, /require: expected true, false, or a function of the session, got "yes"/],
-    [{ liftime: '5m' }, /deviceBound: "liftime" is not an option \(there are: /],
-  ])('refuse %j', (options, message) => {
-    const sessions = new SessionManager({ store: new MemoryStore() })
-    expect(() => boundEdge(sessions, options as DeviceBoundOptions)).toThrow(message)
-  })
-
-  it('say what is impossible beside the cookie, and what is no deviceBound', () => {
-    const sessions = new SessionManager({ store: new MemoryStore() })
-    expect(() => boundEdge(sessions, {}, { cookie: { domain: 'shop.example' } })).toThrow(
-      /deviceBound: impossible beside cookie\.domain "shop\.example"/,
-    )
-    expect(() => boundEdge(sessions, { path: '/x' }, { cookie: { path: '/app' } })).toThrow(/within "\/app"/)
-    expect(() => boundEdge(sessions, { cookie: 'session_id' }, { cookie: { path: '/app' } })).toThrow(
-      /is the session cookie's name/,
-    )
-  })
-})
