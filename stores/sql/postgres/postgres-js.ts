@@ -114,7 +114,6 @@ class Place {
     // A query that still waits for a connection cannot be withdrawn. With NULL for each value it finds nothing.
     if (state === null) this.#values.fill(null)
     if (state === null || typeof canceller !== 'function') return
-    this.#query.canceller = null
     // Not `cancel()`: if its request meets no server, that is an unhandled rejection.
     canceller(this.#query).catch(ignore)
   }

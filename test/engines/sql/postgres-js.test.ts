@@ -200,9 +200,12 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
     )
   })
 
-  it('cancels what was given up; when that request meets no server, its caller alone is told of a failure', () =>
+  it('cancels what was given up, again if the request is lost; if it meets no server, its caller alone is told', () =>
     survive(async () => {
+      let connections = 0
       const way = createServer(client => {
+        // The first one is the store's, the second its first cancel request.
+        if (++connections === 2) return void client.destroy()
         const database = connect(server.port, '127.0.0.1')
         for (const socket of [client, database]) socket.on('error', () => {})
         client.pipe(database).pipe(client)
@@ -219,6 +222,7 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
       try {
         await giveUp()
         await until('no statement of ours at the lock', async () => expect(await waiting()).toBe(0))
+        expect(connections).toBeGreaterThanOrEqual(3)
         // The connection stays, a request for another one is refused.
         way.close()
         await giveUp()
