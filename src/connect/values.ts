@@ -26,10 +26,14 @@ export function hasExpired(texts: Texts): boolean {
   return typeof expires === 'string' && Date.parse(expires) <= Date.now()
 }
 
-/** A cookie with a `maxAge` expires that long after each request: its stored part stays the same. */
+/**
+ * A cookie with a `maxAge` expires that long after each request: its stored part stays the same. In whole seconds, since
+ * express-session takes a millisecond off it whenever the clock goes on between its two looks at it.
+ */
 export function toStore(texts: Texts): Texts {
-  const { expires, originalExpires, ...cookie } = cookieIn(texts)
-  return typeof cookie.originalMaxAge === 'number' ? withCookie(texts, cookie) : texts
+  const { expires, originalExpires, originalMaxAge, ...cookie } = cookieIn(texts)
+  if (typeof originalMaxAge !== 'number') return texts
+  return withCookie(texts, { originalMaxAge: Math.ceil(originalMaxAge / 1000) * 1000, ...cookie })
 }
 
 export function fromStore(texts: Texts): Values {

@@ -80,6 +80,23 @@ describe('a session', () => {
     expect(cookies).toHaveLength('rolling' in middleware ? 1 : 0)
   })
 
+  it.each(Object.keys(APPS))('is not written if the clock goes on between any two looks at it, in %s', async name => {
+    const { store, calls } = makeStore({ userIds: 'string' } as never)
+    const { browser, close } = await startApp(name, store, { cookie: { maxAge: MINUTE, secure: false } })
+    let now = Date.now()
+    vi.spyOn(Date, 'now').mockImplementation(() => ++now)
+    try {
+      const one = browser()
+      await one.go('/login?user=ada')
+      calls.length = 0
+      for (const _ of [1, 2, 3]) await one.go('/read')
+      expect(calls).toEqual(['read', 'read', 'read'])
+    } finally {
+      vi.restoreAllMocks()
+      await close()
+    }
+  })
+
   it.each(Object.keys(APPS))(
     'begins anew at a login in %s: as one whose password was verified just now',
     async name => {
