@@ -8,7 +8,7 @@ import { startRedis } from '../../support/services/redis.ts'
 import { problemsOf, type RunningRecipe, startRecipe } from './recipe.ts'
 import { COUNTED, crowd, TRACE, visitEverything } from './watched.ts'
 
-it('the recipe for OpenTelemetry has the types that it says', async () => {
+it('the recipe for OpenTelemetry has the types that it says', () => {
   expect(problemsOf('opentelemetry')).toBe('')
 }, 120_000)
 

@@ -4,7 +4,7 @@ import { startRedis } from '../../support/services/redis.ts'
 import { problemsOf, type RunningRecipe, startRecipe } from './recipe.ts'
 import { COUNTED, crowd, visitEverything } from './watched.ts'
 
-it('the recipe for Prometheus has the types that it says', async () => {
+it('the recipe for Prometheus has the types that it says', () => {
   expect(problemsOf('prometheus')).toBe('')
 }, 120_000)
 

@@ -44,7 +44,7 @@ export function walkSockets(
     const connectAs = (client: Client, headers: Record<string, string> = {}) =>
       connect(running.url, { Cookie: client.cookie, Origin: running.url, ...headers })
 
-    it('has the types that it says', async () => {
+    it('has the types that it says', () => {
       expect(problemsOf(recipe)).toBe('')
     }, 120_000)
 
