@@ -64,9 +64,9 @@ describeEngine('redis', 'the sessions of one user', () => {
       scores,
       SCORE,
     )
-  const renew = async (old: SessionRecord) => {
+  const renew = async (old: SessionRecord, until = T0 + HOUR) => {
     const record = recordOf(store, user)
-    const forward = { salt: '', until: T0 + HOUR }
+    const forward = { salt: '', until }
     expect(await store.replace(old.key, 1, record, { forward }, call())).toMatchObject({ outcome: 'created' })
     return record
   }
@@ -111,7 +111,10 @@ describeEngine('redis', 'the sessions of one user', () => {
       expect(new Set(asked).size).toBe(asked.length)
     })
 
-    it('under one of their keys where they get new IDs meanwhile', async () => {
+    it.each([
+      ['over', T0],
+      ['not over', T0 + HOUR],
+    ])('under one of their keys where they get new IDs meanwhile, whose grace is %s', async (_, until) => {
       const first = await make()
       const others = await several(2)
       let third: SessionRecord | undefined
@@ -119,7 +122,7 @@ describeEngine('redis', 'the sessions of one user', () => {
         const answer = await send()
         if (command === 'ZRANGE' && third === undefined) {
           third = first
-          third = await renew(await renew(first))
+          third = await renew(await renew(first, until), until)
         }
         return answer
       }
