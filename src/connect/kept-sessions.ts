@@ -3,7 +3,6 @@
 import { identityOf } from '../express-session/identity.ts'
 import type { BridgedUser } from '../express-session/options.ts'
 import { changeOf, dataOf, type Texts } from '../express-session/values.ts'
-import { regenerated } from '../manager/begin.ts'
 import { type Context, contextOf } from '../manager/context.ts'
 import { fromSnapshot, recordOfSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
@@ -125,7 +124,7 @@ export class KeptSessions {
     const owner = this.#ownerOf(values)
     const call = context.call(context.deadline())
     // No password was verified for a session that is set by hand.
-    const data = initialData(context, { data: values, ...(byHand && { verifiedAt: null }) }, null)
+    const data = initialData(context, { data: values, ...(byHand && { verifiedAt: null }) })
     const record = newRecord(context, id, owner, data, call.now)
     const answer = await context.calls.create(record, limitFor(context, owner), call)
     context.reportAnswer(answer, owner)
@@ -163,13 +162,13 @@ export class KeptSessions {
       const salt = newSalt()
       const nextId = deriveId(shardOf(id), id, 'regenerate', salt)
       const call = context.call(deadline)
-      const next = newRecord(context, nextId, owner, initialData(context, { data }, null), call.now)
+      const next = newRecord(context, nextId, owner, initialData(context, { data }), call.now)
       const forward = { salt, until: next.absoluteExpiresAt }
       const limit = limitFor(context, owner)
       const answer = await context.calls.replace(record.key, record.version, next, { ...limit, forward }, call)
       context.reportAnswer(answer, owner, record.key)
       if (answer.outcome !== 'created') return answer.outcome
-      return { value: regenerated(context, record, nextId, next) }
+      return { value: context.regenerated(record.key, nextId, next) }
     })
   }
 

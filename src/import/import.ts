@@ -166,7 +166,7 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
     const first = deriveId(shard, secret, 'import', salt)
     const id = deriveId(shard, first, 'regenerate', nextSalt)
     const record: SessionRecord = {
-      ...newRecord(context, first, owner, initialData(context, isVisitor ? rest : login, null), now, lifetime),
+      ...newRecord(context, first, owner, initialData(context, isVisitor ? rest : login), now, lifetime),
       createdAt,
       expiresAt: expiryOf(now, absoluteExpiresAt, lifetime.idle),
       absoluteExpiresAt,

@@ -4,7 +4,7 @@ import { FORWARD_LIFETIME, type SessionRecord } from '../contract/store.ts'
 import { packMeta, unpackMeta } from '../data/meta.ts'
 import { afterWrite } from '../guard/store-calls.ts'
 import { withCsrfToken } from '../session/csrf.ts'
-import { deriveId, newId, newSalt, newWriteId, type SessionKey, shardOf } from '../session/id.ts'
+import { deriveId, newId, newSalt, newWriteId, shardOf } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
 import type { Owner } from '../session/users.ts'
 import type { Context, Found } from './context.ts'
@@ -26,7 +26,7 @@ export async function begin(
   { owner, first, lifetime }: NewSession,
   deadline: number,
 ): Promise<AnySession> {
-  const data = initialData(context, first, null)
+  const data = initialData(context, first)
   for (let collisions = 0; ; collisions += 1) {
     const id = newId(context.users.shardOf(owner.userId))
     const call = context.call(deadline)
@@ -56,25 +56,38 @@ export function takePlace(
     context.reportAnswer(answer, owner, before.key)
     if (answer.outcome !== 'created') return answer.outcome
     context.recentlyEnded.noteEnd(before.key)
-    const session = regenerated(context, before, id, next)
+    const session = context.regenerated(before.key, id, next)
     if (before.parent !== null) await afterWrite(() => endReplacedSeries(context, before, session.key, deadline))
     return { value: session }
   })
 }
 
-/** The session of a new ID, and the event that tells which ID it had before. */
-export function regenerated(context: Context, before: SessionRecord, id: string, record: SessionRecord): AnySession {
-  const userId = context.userIdOf(record)
-  const session = context.session({ id, record, userId, isByOldId: false })
-  context.emit({ type: 'regenerated', key: session.key, oldKey: before.key as SessionKey, userId })
-  return session
+/**
+ * Starts a session after one that was not live, or is no longer. Its key is deleted anyway: it may lead to a successor, or be
+ * live for a node with a slower clock. `found`: its record, if it was found live.
+ */
+export async function beginAfter(
+  context: Context,
+  found: SessionRecord | null,
+  oldKey: string,
+  start: NewSession,
+  deadline: number,
+): Promise<AnySession> {
+  const key = found?.key ?? oldKey
+  const before = found ?? (context.options.rememberFor === null ? null : await context.storedRecord(key, deadline))
+  await context.endSession(key, before?.userId ?? null, 'logout', deadline)
+  return await afterWrite(async () => {
+    const session = await begin(context, start, deadline)
+    if (before?.parent) await endReplacedSeries(context, before, session.key, deadline)
+    return session
+  })
 }
 
 /**
  * Ends the series of a session that a login has replaced. This comes last: if the login fails, the remember token must
  * survive. If this step fails, the login fails too, because the token could start the old session again.
  */
-export async function endReplacedSeries(
+async function endReplacedSeries(
   context: Context,
   before: SessionRecord,
   newKey: string,
@@ -83,7 +96,7 @@ export async function endReplacedSeries(
   try {
     const series = await context.storedRecord(before.parent!, deadline)
     if (series?.kind === 'remember') await endSeries(context, series, 'logout', deadline, newKey)
-    else await endParent(context, { ...before, key: newKey }, deadline)
+    else await endParent(context, before.parent!, before.userId, newKey, deadline)
   } catch (error) {
     await context.endSession(newKey, null, 'logout', deadline).catch(() => {})
     throw error
@@ -92,7 +105,7 @@ export async function endReplacedSeries(
 
 /** The longest grace, in ms. */
 const MAX_GRACE = 120_000
-/** How long a forward may exist. */
+/** How long the forward that a new ID leaves may exist. */
 const WINDOW = MAX_GRACE + FORWARD_LIFETIME
 /**
  * How many new IDs a session gets in a window. This bounds the chain of forwards to twice that number: a logout by the
@@ -145,7 +158,7 @@ export async function regenerate(context: Context, ref: AnyRef, grace: number | 
     if (outcome === 'stale-login') context.reportRefused(outcome, record)
     if (outcome !== 'created') return outcome
     context.recentlyEnded.noteNewId(record.key, next.key)
-    return { value: regenerated(context, record, nextId, next) }
+    return { value: context.regenerated(record.key, nextId, next) }
   })
 }
 

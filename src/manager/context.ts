@@ -189,6 +189,14 @@ export class Context {
     return session
   }
 
+  /** The same for a record that took the place of another one, at a login or a new ID. */
+  regenerated(oldKey: string, id: string, record: SessionRecord): AnySession {
+    const userId = this.userIdOf(record)
+    const session = this.session({ id, record, userId, isByOldId: false })
+    this.emit({ type: 'regenerated', key: session.key, oldKey: oldKey as SessionKey, userId })
+    return session
+  }
+
   session({ record, userId, id, isByOldId }: Found, isCookieDue = false): AnySession {
     return makeSession(this.parts(record, userId, isByOldId, isCookieDue), id)
   }

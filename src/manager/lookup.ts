@@ -41,16 +41,14 @@ export function idOf(context: Context, ref: AnyRef): string | null {
 
 /** The session that a method works on: the snapshot that the caller holds, otherwise the one that the store has. */
 export function findCurrent(context: Context, ref: AnyRef, deadline: number): Found | null | Promise<Found | null> {
+  if (typeof ref === 'object' && ref !== null) return fromSnapshot(context, ref)
   const id = idOf(context, ref)
-  if (id === null) return null
-  return typeof ref === 'object' && ref !== null
-    ? fromSnapshot(context, ref)
-    : find(context, id, context.now(), deadline)
+  return id === null ? null : find(context, id, context.now(), deadline)
 }
 
 /**
- * The live session that an ID leads to, also by new IDs within their grace. At once if the store answers at once: an async
- * function here, and one in each of its callers, costs a `get` from memory a fifth.
+ * The live session that an ID leads to, also by new IDs within their grace. No promise if the store returns none: async
+ * functions here and in the callers would slow a `get` from memory by a fifth.
  */
 export function find(
   context: Context,
@@ -120,8 +118,8 @@ async function passwordVersionNow(context: Context, user: string, deadline: numb
   const { getPasswordVersion } = context.options
   if (getPasswordVersion === undefined) return 0
   const name = 'getPasswordVersion()'
-  const asked = async () => passwordVersionOf(await getPasswordVersion(context.users.fromText(user)!), name) ?? 0
-  return within(deadline, asked(), {
+  const looking = async () => passwordVersionOf(await getPasswordVersion(context.users.fromText(user)!), name) ?? 0
+  return within(deadline, looking(), {
     accept: version => version,
     failed: cause => cause,
     late: () => context.calls.fail('read', 'not-applied', `read: ${name} did not answer within storeTimeout`),

@@ -1,4 +1,4 @@
-// Which sessions of a browser it left a moment ago, in this process. The requests of one browser run in parallel: a slow
+// The sessions that a browser left a moment ago, as far as this process knows. The requests of one browser run in parallel: a slow
 // response must not send the cookie of a session that the browser has left (it would overwrite the cookie of a login), and a
 // late request must not begin something in its place.
 import { Recent } from '../time/recent.ts'
@@ -28,7 +28,7 @@ export class RecentlyEnded {
   noteEnd(key: string, exceptKey: string | null = null): void {
     const now = performance.now()
     for (let each: string | undefined = key; each !== undefined && each !== exceptKey; ) {
-      // If this key was marked before, its successors were marked then. The loop ends: no session returns to a key it has left.
+      // A successor that was marked before has marked its own successors. This also ends a ring.
       if (each !== key && this.isEnded(each)) return
       this.#ended.set(each, true, now)
       each = this.#successors.get(each, now)

@@ -28,7 +28,7 @@ export const encode = (context: Context, record: SessionRecord, draft: object): 
 export function initialData(
   context: Context,
   { data, verifiedAt, idleTimeout }: InitialData,
-  before: SessionRecord | null,
+  before: SessionRecord | null = null,
 ): string {
   const { shape } = context
   // Without a time of its own, the session's `createdAt` is when the password was verified.
@@ -87,7 +87,7 @@ export function seen(
 export const limitFor = ({ options: { limit } }: Context, owner: Owner): CreateOptions =>
   limit !== null && owner.userId !== null ? { limit } : {}
 
-/** Both clocks of a session, in ms. */
+/** The time limits of a session, in ms. */
 export interface Lifetimes {
   readonly idle: number
   readonly absolute: number
@@ -105,7 +105,7 @@ export const expiryOf = (seenAt: number, absoluteExpiresAt: number, idle: number
 export function lifetimeOf(
   login: { idleTimeout?: Duration | undefined; absoluteTimeout?: Duration | undefined },
   { idle, absolute, touchInterval }: Lifetimes,
-): Pick<Lifetimes, 'idle' | 'absolute'> {
+): Lifetime {
   const own = {
     idle: login.idleTimeout === undefined ? idle : milliseconds(login.idleTimeout, 'idleTimeout'),
     absolute: login.absoluteTimeout === undefined ? absolute : milliseconds(login.absoluteTimeout, 'absoluteTimeout'),

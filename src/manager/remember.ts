@@ -99,12 +99,13 @@ export async function redeemToken(context: Context, token: string): Promise<AnyR
   const presented = parseToken(context.namespace, token)
   if (presented === null || context.options.rememberFor === null) return null
   const deadline = context.deadline()
-  const found = await readSound(context, presented.key, deadline)
+  const found = await readUsable(context, presented.key, deadline)
+  // It writes more than once: 'unknown', whichever step fails.
   return found === null ? null : afterWrite(() => redeem(context, presented, found, deadline))
 }
 
 /** The live series, unless the user's password version has refused it. */
-async function readSound(context: Context, key: string, deadline: number) {
+async function readUsable(context: Context, key: string, deadline: number) {
   const found = await readSeries(context, key, deadline)
   return found === null || (await isOutdated(context, found.record, deadline)) ? null : found
 }
@@ -112,11 +113,11 @@ async function readSound(context: Context, key: string, deadline: number) {
 async function redeem(
   context: Context,
   presented: Presented,
-  start: NonNullable<Awaited<ReturnType<typeof readSound>>>,
+  start: NonNullable<Awaited<ReturnType<typeof readUsable>>>,
   deadline: number,
 ): Promise<AnyRedeemed | null> {
   const { key, verifier } = presented
-  for (let found: typeof start | null = start; found !== null; found = await readSound(context, key, deadline)) {
+  for (let found: typeof start | null = start; found !== null; found = await readUsable(context, key, deadline)) {
     const { record, series } = found
     if (series.ending !== undefined) {
       // An earlier call failed on the way.
@@ -132,15 +133,16 @@ async function redeem(
       await endSeries(context, record, 'theft', deadline)
       return null
     }
-    // The grace is over, but nobody ever used the session: the response was lost. Rotate again, and raise no alarm. Wait
-    // until no node, however slow its clock, still gives the old answer.
-    const isResponseLost = wasUsed && age > REUSE_WINDOW + CLOCK_TOLERANCE
-    // Also if an earlier call failed before it did.
+    // The grace is over, but nobody ever used the session: the response was lost. Rotate again, and raise no alarm, but only
+    // when no node, however slow its clock, still gives the old answer. Until then give it once more, for another grace.
+    const isOver = wasUsed && age > REUSE_WINDOW
+    const isResponseLost = isOver && age > REUSE_WINDOW + CLOCK_TOLERANCE
+    // An earlier call may have failed before it ended them.
     if (series.mustEndEarlier) await endEarlierSessions(context, record, series, deadline)
     let next = series
     if (!wasUsed) next = nextInSeries(series, presented, now)
     else if (isResponseLost) next = { ...nextInSeries(series, presented, now), mustEndEarlier: true }
-    else if (age > REUSE_WINDOW) next = { ...series, rotatedAt: now }
+    else if (isOver) next = { ...series, rotatedAt: now }
     if (next !== series) {
       const outcome = await writeSeries(context, record, next, now, deadline)
       if (outcome === 'gone') return null

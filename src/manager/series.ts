@@ -121,11 +121,12 @@ export async function endSeries(
   const { userId } = found
   const key = parseSeries(found.data)?.ending?.key ?? found.key
   if (reason === 'logout') context.recentlyEnded.noteEnd(key, exceptKey)
-  const moved = await move(context, found, key, reason, deadline)
-  const isTheft = reason === 'theft' || moved === 'theft'
+  const movedFor = await move(context, found, key, reason, deadline)
+  const isMoved = movedFor !== null
+  const isTheft = reason === 'theft' || movedFor === 'theft'
   const endSessions = async () => {
     if (isTheft && context.options.onTheft === 'invalidate-user')
-      await context.endUser(userId!, { exceptKey: moved === null ? key : endingKey(key) }, deadline)
+      await context.endUser(userId!, { exceptKey: isMoved ? endingKey(key) : key }, deadline)
     else await endSessionsOf(context, key, userId, isTheft ? 'theft' : reason, deadline, each => each.key === exceptKey)
   }
   await afterWrite(async () => {
@@ -134,7 +135,7 @@ export async function endSeries(
     // one event.
     const isDeleted = await context.calls.delete(key, context.call(deadline))
     // A series that could not be moved began sessions until now.
-    if (moved === null) await endSessions()
+    if (!isMoved) await endSessions()
     if (isTheft && isDeleted)
       context.emit({ type: 'remember-theft', key: key as SessionKey, userId: context.userIdOf(found) })
   })
@@ -173,14 +174,19 @@ async function move(
 }
 
 /**
- * Ends the series that a session began with, and the others that did. For a caller who ends the session last: if this fails
- * and is repeated, the session still leads here.
+ * Ends the series that a session began with, and the other sessions that began with it. For a caller who ends the session,
+ * under `exceptKey`, last: if this fails and is repeated, the session still leads here.
  */
-export async function endParent(context: Context, session: SessionRecord, deadline: number): Promise<void> {
-  const { key, parent, userId } = session
-  context.recentlyEnded.noteEnd(parent!, key)
-  await context.calls.delete(parent!, context.call(deadline))
-  await afterWrite(() => endSessionsOf(context, parent!, userId, 'logout', deadline, each => each.key === key))
+export async function endParent(
+  context: Context,
+  parent: string,
+  userId: string | null,
+  exceptKey: string,
+  deadline: number,
+): Promise<void> {
+  context.recentlyEnded.noteEnd(parent, exceptKey)
+  await context.calls.delete(parent, context.call(deadline))
+  await afterWrite(() => endSessionsOf(context, parent, userId, 'logout', deadline, each => each.key === exceptKey))
 }
 
 /** Ends the sessions that began with the tokens of a series. */

@@ -52,10 +52,10 @@ export class Sweeper {
 
   /**
    * Batches until one finds no more, with the event loop between them; after one that took time a pause as long as it,
-   * so that requests have the database for at least half of the time. A batch that is not full may have run out of time,
-   * unless it was quick: then nothing is left, and no turn of the event loop is waited for, which a test that sets the time
-   * may never let come. What expires after the sweep has begun is for the next one: if sessions expire all the time, none
-   * would end. A manager that was closed begins no further batch. Answers how many records were removed.
+   * so that requests have the database for at least half of the time. A quick batch that is not full was the last one: it
+   * ends without a turn of the event loop, because a test with fake timers may never give one. Records that expire after the
+   * sweep has begun are for the next sweep: otherwise it might never end. A manager that was closed begins no further batch.
+   * Answers how many records were removed.
    */
   async sweep(): Promise<number> {
     if (this.#batch === null) return 0

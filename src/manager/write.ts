@@ -121,8 +121,8 @@ const newer = (latest: SessionRecord | null, held: SessionRecord): SessionRecord
 type Edit<V> = (draft: object, again: () => object) => { draft: object | null; value: V }
 
 /**
- * Edits fresh data and writes it. `null` if the session is gone. It does not extend the session: only `get` is a use, since
- * its response can send the cookie again.
+ * Edits fresh data and writes it. `null` if the session is gone. It does not extend the session: only a `get` and a new ID
+ * do, since their responses can send the cookie again.
  */
 function edit<V>(
   context: Context,
@@ -226,8 +226,8 @@ async function writeTouch(context: Context, found: Found, now: number, deadline:
     outcome = await calls.touch(record.key, seenAt, expiresAt, { now, deadline })
   } catch (error) {
     if (!(error instanceof SessionStoreError)) throw error
-    // Told as an event by the guard: a touch that could not be written is no reason to refuse the request. Tried again
-    // soon: with a long interval one failure would end the session.
+    // The guard has emitted the event. A failed touch must not refuse the request. After a tenth of the interval the next
+    // request tries again: with a long interval one failure would end the session.
     touched.set(record.key, now - Math.floor(options.touchInterval * 0.9), now)
     return context.session(found)
   }

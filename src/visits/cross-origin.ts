@@ -2,7 +2,7 @@ import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { quote } from '../text/quote.ts'
 
 /** The part of a request that the guard checks. An upgrade (a WebSocket handshake) is a GET that no same-origin policy protects. */
-export interface GuardedRequest {
+interface GuardedRequest {
   readonly method: string
   readonly upgrade?: boolean | undefined
   header(name: 'origin' | 'sec-fetch-site' | 'host'): string | null | undefined

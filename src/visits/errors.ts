@@ -20,7 +20,7 @@ export const crossOrigin = () =>
 
 /** A warning of the process says it too, once: an application may answer with the code alone. */
 export function insecure(advice: Advice): SessionError {
-  const message = `this request did not come over HTTPS; ${advice.insecure}, to do without HTTPS set \`cookie: { secure: false }\``
+  const message = `this request did not come over HTTPS; ${advice.insecure}, or to do without HTTPS set \`cookie: { secure: false }\``
   warnOnce('COATCHECK_INSECURE', `a session was refused: ${message}`)
   return new SessionError('ERR_SESSION_INSECURE', message)
 }

@@ -82,7 +82,7 @@ class FetchRequest implements VisitRequest {
     this.method = request.method
     this.cookie = request.headers.get('cookie')
     this.upgrade = request.headers.has('upgrade')
-    this.isHandshake = this.upgrade && isHandshake(request)
+    this.isHandshake = isHandshake(request)
     this.#request = request
     this.#isTls = isTls
   }
@@ -109,11 +109,11 @@ class ResponseVisit<Data extends object, Ids extends UserIds, Input extends obje
   extends Visit<Data, Ids, Input>
   implements FetchVisit<Data, Ids, Input>
 {
-  readonly #asked: FetchRequest
+  readonly #fetchRequest: FetchRequest
 
   constructor(sessions: SessionManager<Data, Ids, Input>, request: FetchRequest, setup: VisitsSetup) {
     super(sessions, request, setup)
-    this.#asked = request
+    this.#fetchRequest = request
   }
 
   respond(response: Response): Response {
@@ -122,7 +122,7 @@ class ResponseVisit<Data extends object, Ids extends UserIds, Input extends obje
       throw new TypeError(
         'respond: the body of this Response was read already: read a clone() of it, and send this one',
       )
-    this.#asked.isSent = true
+    this.#fetchRequest.isSent = true
     // Response.error() has status 0, a handshake 101. Neither can be copied, and neither carries cookies.
     if (response.status < 200) return response
     const rules = this.headRules()
@@ -133,7 +133,7 @@ class ResponseVisit<Data extends object, Ids extends UserIds, Input extends obje
   }
 
   async run(handler: () => unknown): Promise<Response | undefined> {
-    const request = this.#asked
+    const request = this.#fetchRequest
     request.isHandled = true
     try {
       const answer = await handler()

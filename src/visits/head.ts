@@ -27,7 +27,7 @@ export interface Head {
 
 export const linesOf = (value: HeaderValue): string[] => (value === undefined ? [] : [value].flat().map(String))
 
-const textOf = (value: HeaderValue): string => (value === undefined ? '' : linesOf(value).join(', '))
+const textOf = (value: HeaderValue): string => linesOf(value).join(', ')
 
 /** Writes the rules into a head. Writing them again changes nothing. */
 export function writeRules({ cookies, vary, noStore, others }: HeadRules, head: Head): void {

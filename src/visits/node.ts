@@ -136,10 +136,10 @@ export function nodeVisits<Data extends object, Ids extends UserIds, Input exten
     const known = holder[slot]
     if (known !== undefined && (known.response === response || response === undefined)) return known.visit
     checkNode('nodeVisits', request, response)
-    const asked = new NodeRequest<PublicVisit<Data, Ids, Input>>(request, response, isSecure)
-    holder[slot] = asked
-    asked.visit = new Visit(sessions, asked, setup)
-    return asked.visit
+    const nodeRequest = new NodeRequest<PublicVisit<Data, Ids, Input>>(request, response, isSecure)
+    holder[slot] = nodeRequest
+    nodeRequest.visit = new Visit(sessions, nodeRequest, setup)
+    return nodeRequest.visit
   }
   return { sessions, cookie: options.cookie ?? {}, of } as NodeVisits<Data, Ids, Input>
 }

@@ -9,7 +9,7 @@ import { Visit } from './visit.ts'
 
 const ADVICE: Advice = {
   where: 'openVisit',
-  insecure: 'say so in `secure` of the request given to openVisit if it did',
+  insecure: 'if it did, set `secure: true` in the request given to openVisit',
   send: 'after the last method copy `visit.headers` into the response',
 }
 

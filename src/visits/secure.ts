@@ -12,7 +12,6 @@ export interface SecureOptions<R = unknown> {
 }
 
 const LOCAL_HOST = /^(?:(?:[a-z0-9-]+\.)*localhost\.?|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i
-const LOOPBACK = /^(?:::ffff:)?127\.|^::1$/
 
 /** Headers in which proxies say where a request came from. Next.js adds them to each request, even without a proxy. */
 const FORWARDED = ['x-forwarded-for', 'x-real-ip', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port'] as const
@@ -65,7 +64,7 @@ export const hostOf = (request: IncomingMessage): string | undefined =>
 function isDirectLoopback(request: IncomingMessage): boolean {
   const { headers } = request
   return (
-    LOOPBACK.test(request.socket?.remoteAddress ?? '') &&
+    LOOPBACK_ADDRESS.test(request.socket?.remoteAddress ?? '') &&
     isLocalHost(hostOf(request)) &&
     request.httpVersion !== '1.0' &&
     isForwardedLocally(name => headers[name])

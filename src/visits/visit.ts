@@ -65,7 +65,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   /** Methods that write take turns. Never rejects. */
   #turn: Promise<void> | null = null
   /** A write found that the session had ended: nothing begins in its place. */
-  #isEnded = false
+  #hasEnded = false
   /** Whether the anonymous session that began here ends if the browser logs in or out before the head is written. */
   #isProvisional = false
   #cookie: 'keep' | 'send' | 'clear' = 'keep'
@@ -130,11 +130,11 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   update<R>(change: Change<Data, R>): Promise<Session<Data, Ids> | null> {
     return this.#inTurn(async () => {
       const session = await this.get()
-      if (session !== null) return this.#afterWrite(await this.#sessions.update(session, change))
+      if (session !== null) return this.#takeWritten(await this.#sessions.update(session, change))
       this.#mayBegin()
       const begun = await this.#begin()
       if (begun === null) return null
-      return this.#deliver(begun, async () => (await this.#sessions.update(begun, change)) ?? begun)
+      return this.#deliver<Session<Data, Ids> | null>(begun, () => this.#sessions.update(begun, change))
     })
   }
 
@@ -143,7 +143,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       const before = await this.get()
       if (before === null || !Object.hasOwn(before.data as object, key)) return undefined
       const { session, value } = await takeKey(this.#context, before, key)
-      this.#afterWrite(session)
+      this.#takeWritten(session)
       return value as Data[K] | undefined
     })
   }
@@ -181,7 +181,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       const session = await this.#sessions.regenerate(current, options)
       if (session === null) {
         // The session of an ID that was never read may have ended before this request.
-        this.#isEnded ||= typeof current !== 'string'
+        this.#hasEnded ||= typeof current !== 'string'
         return this.#setSession(null)
       }
       if (options?.grace === undefined) return this.#deliver(session)
@@ -209,7 +209,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       this.#tokenCookie = this.#hasTokenCookie() ? 'clear' : 'keep'
       this.#cookie = 'clear'
       this.#hasLoggedOut = true
-      this.#isEnded = false
+      this.#hasEnded = false
     })
   }
 
@@ -246,8 +246,10 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     const { cookie, rememberCookie } = this.#setup
     const cookies: string[] = []
     if (this.#cookie === 'clear') cookies.push(cookie.clear())
-    else if (this.#cookie === 'send' && session !== null && this.#maySend(session))
-      cookies.push(cookie.serialize(session))
+    else if (this.#cookie === 'send' && session !== null) {
+      if (this.#isProvisional && this.#isSuperseded()) this.#giveUp(session)
+      else if (this.#maySend(session)) cookies.push(cookie.serialize(session))
+    }
     if (this.#tokenCookie === 'clear') cookies.push(rememberCookie.clear())
     else if (
       this.#tokenCookie !== 'keep' &&
@@ -298,7 +300,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#sessions.redeemRememberToken(token)
   }
 
-  /** The session was read with `touch: false`, and is used now. Not if this response is the first to carry its cookie. */
+  /** The session was read with `touch: false`, and is used now. One whose first cookie is in this response needs no touch. */
   async #touch(): Promise<Session<Data, Ids> | null> {
     const session = this.#session ?? null
     if (session === null || session.secret !== this.#id || !this.#canSend()) return session
@@ -325,20 +327,21 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   ): Promise<Session<Data, Ids> | null> {
     const isSuperseded = () =>
       before === null ? this.#isSuperseded() : this.#context.recentlyEnded.isSuperseded(before.key)
-    if (this.#isEnded || isSuperseded()) return null
+    if (this.#hasEnded || isSuperseded()) return null
     const session = await this.#sessions.create(anonymous)
-    this.#isProvisional = before === null
+    // Also if it replaces one that began in this request.
+    this.#isProvisional ||= before === null
     if (!isSuperseded()) return session
     await this.#sessions.destroy(session)
     return null
   }
 
   /** The last steps with a session that began here. If one fails, or the head went out meanwhile, it ends: no browser has it. */
-  async #deliver<S extends Session<Data, Ids>>(session: S, finish?: () => Promise<S>): Promise<S> {
+  async #deliver<S extends Session<Data, Ids> | null>(session: S & object, finish?: () => Promise<S>): Promise<S> {
     try {
-      const finished = finish === undefined ? session : await afterWrite(finish)
+      const finished: S = finish === undefined ? session : await afterWrite(finish)
       if (!this.#canSend()) throw headersSent()
-      return this.#send(finished)
+      return finished === null ? (this.#takeWritten(null) as S) : this.#send(finished)
     } catch (error) {
       this.#setSession(null)
       this.#tokenCookie = 'keep'
@@ -352,9 +355,9 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     await this.#sessions.destroy(session).catch(() => {})
   }
 
-  /** After a write. */
-  #afterWrite(session: Session<Data, Ids> | null): Session<Data, Ids> | null {
-    this.#isEnded ||= session === null
+  /** The session as a write left it; `null` if the write found it gone. */
+  #takeWritten(session: Session<Data, Ids> | null): Session<Data, Ids> | null {
+    this.#hasEnded ||= session === null
     return this.#sendIfDue(session)
   }
 
@@ -369,7 +372,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #send<S extends Session<Data, Ids>>(session: S): S {
     this.#setSession(session)
     this.#cookie = 'send'
-    // With `onHeadRules` the head asks by itself.
+    // With `onHeadRules` the server calls `headRules` by itself.
     if (!this.#request.onHeadRules) this.#unsent ??= watchUnsent(this.#onUnsent.bind(this))
     return session
   }
@@ -394,17 +397,17 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
 
   /** A slow response must not overwrite the cookie of a later login. */
   #maySend(session: Session<Data, Ids>): boolean {
-    if (!this.#isProvisional || !this.#isSuperseded()) {
-      const { recentlyEnded } = this.#context
-      const { parent } = recordOf(session)!
-      return !recentlyEnded.isSuperseded(session.key) && (parent === null || !recentlyEnded.isEnded(parent))
-    }
-    // While this session was created, another request of the browser logged in or out. Its response has the right cookie.
+    const { recentlyEnded } = this.#context
+    const { parent } = recordOf(session)!
+    return !recentlyEnded.isSuperseded(session.key) && (parent === null || !recentlyEnded.isEnded(parent))
+  }
+
+  /** While this session began, another request of the browser logged in or out. Its response has the right cookie. */
+  #giveUp(session: Session<Data, Ids>): void {
     this.#isProvisional = false
     this.#cookie = 'keep'
     this.#setSession(null)
     void this.#end(session)
-    return false
   }
 
   /** Whether this browser has logged in or out with the cookies of this request, or got a new ID for them. */
@@ -453,7 +456,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
 
   #conflict(): Error {
     const key = this.#id ? this.#context.keyOf(this.#id) : null
-    this.#context.emit({ type: 'write-refused', reason: 'conflict', key, userId: null })
+    this.#context.reportRefused('conflict', { key, userId: null })
     return concurrentLogin()
   }
 

@@ -19,8 +19,8 @@ import { checkOptions, type OptionPlace, wholeNumber } from '../../src/text/chec
 /** Options of a `MemoryStore`. */
 export interface MemoryStoreOptions {
   /**
-   * Keeps at most this many records. A session, a remember token and, for its seven minutes, the forward that a new ID
-   * leaves count as one each.
+   * Keeps at most this many records. A session, a remember token and, for some minutes, the forward that a new ID leaves
+   * count as one each.
    *
    * @default 100_000
    */
@@ -40,8 +40,8 @@ type Entry = Kept | Trace
 
 /** Entries that expire within the same ten seconds share a Set. */
 const SPAN = 10_000
-/** In a span that is not over yet, how many records are looked at. */
-const ASKED = 64
+/** How many live entries of one span are looked at. */
+const MAX_LIVE = 64
 /** A sweep stops after this time, in ms; the manager calls it again. */
 const SWEEP_TIME = 5
 
@@ -158,7 +158,8 @@ export class MemoryStore implements Store {
   }
 
   async sweep(limit: number, { now }: StoreCall): Promise<number> {
-    const [before, end] = [now - SWEEP_MARGIN, performance.now() + SWEEP_TIME]
+    const before = now - SWEEP_MARGIN
+    const stopAt = performance.now() + SWEEP_TIME
     let removed = 0
     for (const [userId, { until }] of this.#minimums) {
       if (until >= before || removed === limit) break
@@ -166,7 +167,7 @@ export class MemoryStore implements Store {
       removed++
     }
     for (const entry of this.#expiredBefore(before)) {
-      if (removed === limit || (removed > 0 && performance.now() > end)) break
+      if (removed === limit || (removed > 0 && performance.now() > stopAt)) break
       this.#drop(entry)
       removed++
     }
@@ -216,8 +217,8 @@ export class MemoryStore implements Store {
       if (excess > 0) surplus = others.sort((a, b) => a.createdAt - b.createdAt).slice(0, excess)
     }
     // A forward takes the place of the old record.
-    const ended = old === null || forward !== undefined ? surplus : [...surplus, old]
-    this.#makeRoom(operation, 1 - ended.length, now, old)
+    const freed = surplus.length + (old !== null && forward === undefined ? 1 : 0)
+    this.#makeRoom(operation, 1 - freed, now, old)
     for (const each of surplus) this.#drop(each)
     if (old !== null) this.#drop(old)
     if (old !== null && forward !== undefined) {
@@ -233,7 +234,7 @@ export class MemoryStore implements Store {
 
   #makeRoom(operation: 'create' | 'replace', wanted: number, now: number, spared: Kept | null): void {
     if (this.#size + wanted <= this.#max) return
-    // Some more at once: to find its first entry, a Set passes by all that have left it.
+    // Several at once: finding the first entry of a Set is slow after many deletions.
     const places = Math.max(wanted, Math.ceil(this.#max / 1000))
     for (const entries of [this.#expiredBefore(now + 1), this.#anonymous])
       for (const entry of entries) {
@@ -293,14 +294,14 @@ export class MemoryStore implements Store {
     else this.#anonymous.delete(entry)
   }
 
-  /** Entries that expired before this instant. In the span that the instant falls into, only the first 64 are looked at. */
+  /** Entries that expired before this instant. Of the span that holds the instant, the first 64 live ones are passed by. */
   *#expiredBefore(instant: number): Generator<Entry> {
     for (const [begin, entries] of this.#spans) {
       if (begin >= instant) continue
-      let asked = 0
+      let live = 0
       for (const entry of entries) {
         if (entry.expiresAt < instant) yield entry
-        else if (++asked === ASKED) break
+        else if (++live === MAX_LIVE) break
       }
     }
   }

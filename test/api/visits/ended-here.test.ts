@@ -80,6 +80,33 @@ describe('a late request begins no anonymous session', () => {
   })
 })
 
+describe('a request that began a session', () => {
+  it.each([1, 2])('and %i more in its place sends no cookie after a login of the browser', async more => {
+    const { visit, logIn, sessions, elsewhere } = await browser()
+    const visiting = visit(DEAD)
+    await visiting.update({ n: 1 })
+    for (let times = 0; times < more; times += 1) await visiting.create()
+    const begun = (await visiting.get())!
+    await logIn(DEAD)
+    expect(visiting.headers.getSetCookie()).toEqual([])
+    await expect.poll(() => elsewhere.get(begun.secret)).toBeNull()
+    expect(await sessions.list(42n)).toHaveLength(1)
+  })
+
+  it('answers null and sends no cookie, if all sessions are ended before its change is written', async () => {
+    const { store, visit, sessions } = await browser()
+    const pause = store.pause('create', 'after')
+    const visiting = visit(null)
+    const updating = visiting.update({ n: 1 })
+    await pause.reached
+    await sessions.invalidateAll()
+    pause.resume()
+    expect(await updating).toBeNull()
+    expect(visiting.headers.getSetCookie()).toEqual([])
+    expect(await visiting.get()).toBeNull()
+  })
+})
+
 describe('a request that asks for a new ID of a session that has ended', () => {
   const asks: Record<string, (visiting: AnyVisit) => Promise<unknown>> = {
     regenerate: visiting => visiting.regenerate(),

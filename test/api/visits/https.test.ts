@@ -75,8 +75,8 @@ describe('without HTTPS', () => {
       .logIn(ada)
     const opened = openVisit(sessions, { method: 'POST', secure: false, cookie: null, header: () => null })
     for (const [attempt, advice] of [
-      [fetched, /set `isSecure` of fetchVisits, /],
-      [opened.logIn(ada), /say so in `secure` of the request given to openVisit/],
+      [fetched, /set `isSecure` of fetchVisits, or /],
+      [opened.logIn(ada), /if it did, set `secure: true` in the request given to openVisit, or /],
     ] as const) {
       const error = await attempt.catch(error => error)
       expect([error.code, error.message]).toEqual(['ERR_SESSION_INSECURE', expect.stringMatching(advice)])
