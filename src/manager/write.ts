@@ -152,15 +152,21 @@ export async function writeData(
   session: AnySession,
   change: object | ((draft: object) => unknown),
 ): Promise<AnySession | null> {
-  if (typeof change !== 'function' && !isPlain(change))
-    throw new TypeError(`update: expected keys to set or a function that edits them, got ${quote(change)}`)
-  const changed: Edit<undefined> = (draft, again) => {
-    if (typeof change !== 'function') return { draft: { ...draft, ...change }, value: undefined }
-    runChange(change as (draft: object) => unknown, draft, again)
-    return { draft, value: undefined }
-  }
-  const written = await edit(context, fromSnapshot(context, session), changed)
+  const written = await edit(context, fromSnapshot(context, session), (draft, again) => ({
+    draft: changed(change, draft, again),
+    value: undefined,
+  }))
   return written === null ? null : context.session(written.found)
+}
+
+/** Data after a change. `again` makes the draft once more. @throws TypeError for a change that is neither keys nor a function */
+export function changed(change: object | ((draft: object) => unknown), draft: object, again: () => object): object {
+  if (typeof change === 'function') {
+    runChange(change as (draft: object) => unknown, draft, again)
+    return draft
+  }
+  if (isPlain(change)) return { ...draft, ...change }
+  throw new TypeError(`update: expected keys to set or a function that edits them, got ${quote(change)}`)
 }
 
 /** Reads and removes one key: the value, and the session as it is then, `null` if it is gone. */

@@ -5,7 +5,7 @@ import { fromSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { GET_OPTIONS } from '../manager/options.ts'
 import { parseToken } from '../manager/series.ts'
-import { takeKey, touch } from '../manager/write.ts'
+import { changed, takeKey, touch } from '../manager/write.ts'
 import type { RequestRefusal } from '../session/events.ts'
 import { isId, type SessionId } from '../session/id.ts'
 import { isCookieDue, recordOf, type Session, type UserSession } from '../session/session.ts'
@@ -132,9 +132,9 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       const session = await this.get()
       if (session !== null) return this.#takeWritten(await this.#sessions.update(session, change))
       this.#mayBegin()
-      const begun = await this.#begin()
-      if (begun === null) return null
-      return this.#deliver<Session<Data, Ids> | null>(begun, () => this.#sessions.update(begun, change))
+      const start = () => this.#context.shape.start()
+      const begun = await this.#begin({ data: changed(change, start(), start) as Partial<Input> })
+      return begun === null ? null : this.#deliver(begun)
     })
   }
 
@@ -337,11 +337,11 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   }
 
   /** The last steps with a session that began here. If one fails, or the head went out meanwhile, it ends: no browser has it. */
-  async #deliver<S extends Session<Data, Ids> | null>(session: S & object, finish?: () => Promise<S>): Promise<S> {
+  async #deliver<S extends Session<Data, Ids>>(session: S, finish?: () => Promise<S>): Promise<S> {
     try {
-      const finished: S = finish === undefined ? session : await afterWrite(finish)
+      const finished = finish === undefined ? session : await afterWrite(finish)
       if (!this.#canSend()) throw headersSent()
-      return finished === null ? (this.#takeWritten(null) as S) : this.#send(finished)
+      return this.#send(finished)
     } catch (error) {
       this.#setSession(null)
       this.#tokenCookie = 'keep'

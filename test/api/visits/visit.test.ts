@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { SessionManager, SessionStoreError, type Store } from 'coatcheck'
+import { type Change, SessionManager, SessionStoreError, type Store } from 'coatcheck'
 import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
@@ -236,18 +236,32 @@ describe('a visit', () => {
     }
   })
 
-  it('leaves no session behind when the first update throws', async () => {
-    const store = new MemoryStore()
-    const { sessions, calls } = makeSessions({ store })
+  it('stores nothing when the first update throws', async () => {
+    const { sessions, calls } = makeSessions({ store: new MemoryStore() })
     const visit = visitOf(sessions)
     const failing = visit.update(() => {
       throw new RangeError('no')
     })
     await expect(failing).rejects.toThrow(RangeError)
-    expect(calls.at(-1)).toBe('delete')
-    expect(setCookies(visit)).toEqual([])
     await expect(visit.update({ n: 1n as never })).rejects.toMatchObject({ code: 'ERR_SESSION_DATA' })
+    await expect(visit.update([] as never)).rejects.toThrow(/^update: expected keys/)
+    expect(calls).toEqual([])
     expect(setCookies(visit)).toEqual([])
+  })
+
+  it('begins with its first change in one store call, to the start value as any other', async () => {
+    const { sessions, calls } = makeSessions({ initial: () => ({ flash: 'hello', n: 1 }) })
+    const changes: [Change<Data>, object][] = [
+      [{ n: 2 }, { flash: 'hello', n: 2 }],
+      [draft => Object.assign(draft, { n: 2 }), { flash: 'hello', n: 2 }],
+      [{ cart: ['tea'] }, { flash: 'hello', n: 1, cart: ['tea'] }],
+    ]
+    for (const [change, data] of changes) {
+      calls.length = 0
+      const begun = await visitOf(sessions).update(change)
+      expect(calls).toEqual(['create'])
+      expect([begun?.data, (await sessions.get(begun))?.data]).toEqual([data, data])
+    }
   })
 
   it('sees its own changes', async () => {
