@@ -73,6 +73,8 @@ export class SqliteEngine implements Engine {
   readonly failureOf = failureOf
   readonly #database: SqliteDatabase
   readonly #prepared = new Map<string, Prepared>()
+  /** Those of `first`, whose rows come as arrays. In libsql get() after all() on one statement answers for the earlier values. */
+  readonly #forFirst = new Map<string, Prepared>()
   readonly #unfinished = new Set<Prepared>()
   // Two queues, because in WAL mode no lock stops a reader.
   readonly #reads = new Turns(failureOf)
@@ -104,12 +106,12 @@ export class SqliteEngine implements Engine {
     if (performance.now() >= end) throw new Refusal('the deadline passed before the database was asked')
     return this.#reads.run(end, () => {
       this.#begin()
-      const prepared = this.#prepare(sql, 'get')
+      const prepared = this.#prepare(sql, this.#forFirst)
       try {
         const found = prepared.statement.get(value)
         return Array.isArray(found) ? rowOf(found) : ((found as Row | undefined) ?? null)
       } catch (error) {
-        throw this.#failed(sql, prepared, error, 'get')
+        throw this.#failed(sql, prepared, error, this.#forFirst)
       }
     })
   }
@@ -170,9 +172,8 @@ export class SqliteEngine implements Engine {
     }
   }
 
-  // In libsql get() after all() on one statement answers for the earlier values, so each has a statement of its own.
-  #prepare(sql: string, use: 'get' | '' = ''): Prepared {
-    let prepared = this.#prepared.get(use + sql)
+  #prepare(sql: string, known = this.#prepared): Prepared {
+    let prepared = known.get(sql)
     if (prepared === undefined) {
       const compiled = compile(sql, '?')
       const statement = this.#database.prepare(compiled.text)
@@ -181,19 +182,19 @@ export class SqliteEngine implements Engine {
       prepared = { statement, compiled, gives: /^SELECT|RETURNING/.test(compiled.text) }
       // A driver spends half of a read on making an object of the row. (In bun:sqlite raw() means something else.)
       const { raw, values } = statement as { raw?: (on: boolean) => void; values?: unknown }
-      if (use === 'get' && values === undefined) raw?.call(statement, true)
+      if (known === this.#forFirst && values === undefined) raw?.call(statement, true)
       // A hand-edited row may contain an integer above 2^53: node:sqlite throws there unless told.
       const { setReadBigInts } = statement as { setReadBigInts?: (on: boolean) => void }
       if (prepared.gives) setReadBigInts?.call(statement, true)
-      this.#prepared.set(use + sql, prepared)
+      known.set(sql, prepared)
     }
     return prepared
   }
 
   // In libsql a statement that failed keeps its old values. One that met the lock of a rollback journal stays open: it would
   // keep the next lock that it gets, and this connection would go on reading that state.
-  #failed(sql: string, prepared: Prepared, error: unknown, use: 'get' | '' = ''): unknown {
-    this.#prepared.delete(use + sql)
+  #failed(sql: string, prepared: Prepared, error: unknown, known = this.#prepared): unknown {
+    known.delete(sql)
     if (prepared.gives && failureOf(error).retry) this.#unfinished.add(prepared)
     return error
   }
