@@ -1,9 +1,9 @@
 // The commands, once the store is open.
-import type { SessionInfo, SessionManager } from 'coatcheck'
+import type { SessionInfo } from 'coatcheck'
 import type { CommandName, Given } from './arguments.ts'
 import { Failure, plain } from './errors.ts'
 import { counted, type Output, row } from './output.ts'
-import type { SqlStore } from './stores.ts'
+import type { Sessions, SqlStore } from './stores.ts'
 
 /** The things that a command works with. */
 export interface Task {
@@ -15,8 +15,8 @@ export interface Task {
   readonly name: string
   /** The store if it has tables. */
   readonly sql: SqlStore | null
-  /** Of the namespace, if one is named. User IDs are text: so it reads those of every application, and prints them exactly. */
-  readonly sessions: SessionManager<Record<string, unknown>, 'string'>
+  /** Of the namespace, if one is named. */
+  readonly sessions: Sessions
   readonly minPasswordVersion: number | undefined
   readonly output: Output
   /** Asks the person at the terminal. */

@@ -1,10 +1,9 @@
 // `doctor`: looks for faults of a store, and says what to do.
 import type { Given } from './arguments.ts'
-import type { Task } from './commands.ts'
 import { Failure, plain, safeMessageOf } from './errors.ts'
 import type { Output } from './output.ts'
 import type { StoreUrl } from './store-url.ts'
-import type { OpenStore } from './stores.ts'
+import type { OpenStore, Sessions } from './stores.ts'
 
 interface Finding {
   readonly text: string
@@ -17,7 +16,7 @@ interface Examination {
   readonly given: Given
   readonly output: Output
   readonly open: () => Promise<OpenStore>
-  readonly managerOf: (opened: OpenStore) => Task['sessions']
+  readonly managerOf: (opened: OpenStore) => Sessions
 }
 
 const ADVICE: readonly (readonly [said: RegExp, todo: string])[] = [
@@ -104,7 +103,7 @@ function judgeRedis(
 const USER = 'coatcheck doctor'
 
 /** Does the calls of an application, with a user of our own. */
-async function tryOut(sessions: Task['sessions']): Promise<Finding> {
+async function tryOut(sessions: Sessions): Promise<Finding> {
   const begun = performance.now()
   const session = await sessions.create({ user: { id: USER, name: '' } })
   const found = await sessions.get(session.secret)

@@ -2,12 +2,12 @@ import { createRequire } from 'node:module'
 import { setTimeout as wait } from 'node:timers/promises'
 import { SessionManager } from 'coatcheck'
 import { checkKind, HELP, minPasswordVersionOf, parseArguments, type Run, timeoutOf } from './arguments.ts'
-import { RUN, type Task } from './commands.ts'
+import { RUN } from './commands.ts'
 import { doctor } from './doctor.ts'
 import { EXIT, type ExitCode, Failure, plain, safeMessageOf, UsageError } from './errors.ts'
 import { Output, OutputClosed, OutputFailed, type Stream } from './output.ts'
 import { kindIn, parseStoreUrl } from './store-url.ts'
-import { ddlOf, type OpenStore, openStore } from './stores.ts'
+import { ddlOf, type OpenStore, openStore, type Sessions } from './stores.ts'
 
 /** The surroundings of the command: the process, or a test. */
 export interface Io {
@@ -103,8 +103,8 @@ async function work(command: keyof typeof RUN | 'doctor', run: Run, output: Outp
   }
 }
 
-function managerOf(store: OpenStore['store'], timeout: number, namespace: string | undefined): Task['sessions'] {
-  const sessions: Task['sessions'] = new SessionManager({
+function managerOf(store: OpenStore['store'], timeout: number, namespace: string | undefined): Sessions {
+  const sessions: Sessions = new SessionManager({
     store,
     userIds: 'string',
     storeTimeout: `${timeout}ms`,

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Store } from 'coatcheck'
+import type { SessionManager, Store } from 'coatcheck'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import { RedisStore } from 'coatcheck/stores/redis'
@@ -17,6 +17,8 @@ import { Failure, messageOf, UsageError } from './errors.ts'
 import type { StoreKind, StoreUrl } from './store-url.ts'
 
 export type SqlStore = PostgresStore | MysqlStore | SqliteStore
+/** User IDs are text: so a command reads those of every application, and prints them exactly. */
+export type Sessions = SessionManager<Record<string, unknown>, 'string'>
 
 export interface OpenStore {
   readonly store: Store
