@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { openVisit } from 'coatcheck/custom-server'
 import { describe, it } from 'vitest'
 import type { Verb } from '../support/barrier-store.ts'
 import { CROWDS } from '../support/crowd.ts'
@@ -38,6 +39,20 @@ export function oneStoreCommand({ setUp, backend: { commands } }: GuaranteeKit):
       assert.deepEqual(await cost(() => sessions.destroy(session)), { delete: 1 })
       assert.deepEqual(await cost(() => sessions.destroy(session.secret)), { delete: 1 })
       assert.deepEqual(await cost(() => sessions.invalidateUser(user.id)), { deleteUser: 1 })
+    })
+
+    it('one write per interval, however many requests run in parallel; one read, however often a visit is asked', async () => {
+      const { sessions, store, clock, user } = await setUp({ storeTimeout: '20s' })
+      const { secret } = await sessions.create({ user })
+      clock.advance(3 * MINUTE)
+      store.reset()
+      await Promise.all(times(8).map(() => sessions.get(secret)))
+      assert.deepEqual(store.counts(), { read: 8, touch: 1 })
+      store.reset()
+      const cookie = `session_id=${secret}`
+      const visit = openVisit(sessions, { method: 'GET', secure: true, header: () => null, cookie })
+      for (const session of await Promise.all(times(8).map(() => visit.get()))) assert.equal(session?.secret, secret)
+      assert.deepEqual(store.counts(), { read: 1 })
     })
 
     for (const [edge, crowd] of Object.entries(CROWDS))
