@@ -98,6 +98,8 @@ interface Started {
 
 async function listening(listener: (request: IncomingMessage, response: ServerResponse) => unknown): Promise<Started> {
   const server = createServer(listener)
+  // On a busy machine a client may use a connection again in the moment in which it is closed as idle.
+  server.keepAliveTimeout = 60_000
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {

@@ -32,6 +32,8 @@ const toLogin: ToLogin<OldData> = ({ user }) => (user ? { user } : null)
 export async function front() {
   let serve: RequestListener = (_, response) => response.end()
   const server = createServer((request, response) => serve(request, response))
+  // On a busy machine a client may use a connection again in the moment in which it is closed as idle.
+  server.keepAliveTimeout = 60_000
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   open.push(async () => {
