@@ -201,7 +201,7 @@ export class SessionManager<
   /**
    * Logs the user out everywhere: when it resolves, every session and remember token of the user that existed when it was
    * called has ended, and so has every session that began from one of them meanwhile. With `minPasswordVersion`, a login that
-   * verified an older password gets no session, even if it finishes a day later. Answers how many sessions it ended.
+   * verified an older password gets no session, even if it finishes hours later. Answers how many sessions it ended.
    * @throws SessionStoreError repeat it until it resolves, before telling the user
    * @example
    * await sessions.invalidateUser(user.id, { except: session, minPasswordVersion: 2 })
@@ -351,8 +351,9 @@ export class SessionManager<
 
   /**
    * Logs everyone out: when it resolves, every session and every remember token that existed when it was called has ended,
-   * and so has every session that began from one of them meanwhile. A user who logs in while it runs stays logged in or not. Of a namespace it ends
-   * the sessions of its users; anonymous ones cannot be told apart. Answers how many live sessions it ended.
+   * and so has every session that began from one of them meanwhile. A user who logs in while it runs stays logged in or
+   * not. Of a namespace it ends the sessions of its users; anonymous ones cannot be told apart. Answers how many live
+   * sessions it ended.
    * @throws TypeError if the store has no `scan`
    * @throws SessionStoreError some are ended: repeat it until it resolves. The message says how many.
    */

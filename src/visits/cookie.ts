@@ -221,8 +221,7 @@ export class SessionCookie {
    * @throws TypeError for other characters; the value is not quoted
    */
   serializeValue(value: string, maxAge: number | null): string {
-    if (!VALUE.test(value))
-      throw new TypeError('serializeValue: expected characters that a cookie needs no encoding for')
+    if (!VALUE.test(value)) throw new TypeError('serializeValue: expected a value that needs no encoding in a cookie')
     return `${this.name}=${value}${maxAge === null ? '' : `; Max-Age=${maxAge}`}${this.#attributes}`
   }
 
