@@ -7,7 +7,7 @@ import { installEngines } from './install-engines.mjs'
 import { vitest } from './vitest.mjs'
 
 /** What the tests of the package, the pages and the benchmarks ask beyond the packages of the root. */
-const PACKAGES = ['test/package', 'docs', 'bench']
+const PACKAGES = ['test/package/tools', 'docs', 'bench']
 
 if (!install(...PACKAGES)) process.exit(1)
 installEngines(undefined, '`npm test` runs what is possible without them.')

@@ -50,7 +50,7 @@ const running = process.versions.node.split('.')[0]
 const wanted = process.argv.slice(2)
 const named = wanted.filter(each => each !== OTHERS)
 const majors = (named.length > 0 ? named : MAJORS).filter(major => !wanted.includes(OTHERS) || major !== running)
-if (!install('test/package')) process.exit(1)
+if (!install('test/package/tools')) process.exit(1)
 const results = process.env.COATCHECK_RESULTS ?? mkdtempSync(join(tmpdir(), 'coatcheck-nodes-'))
 const rows = [['Node', 'version', 'passed', 'failed', 'skipped', 'verdict']]
 let failed = false
