@@ -33,13 +33,9 @@ function imports(path: string, { types = true } = {}): string[] {
     .map(([, , named, dynamic]) => (named ?? dynamic)!)
     .map(name => (name.startsWith('.') ? normalize(join(dirname(path), name)) : name))
 }
-<<<<<<< HEAD
 /** The lock files of the root, and of the folders with what only some commands need. */
 const LOCKS = tracked('*package-lock.json')
-const isOwn = (name: string) => /^(?:src|stores|testing|command)\//.test(name)
-=======
 const isOwn = (name: string) => /^(?:src|stores)\//.test(name)
->>>>>>> main
 
 const SRC = under('src').filter(path => !/^src\/(?:command|custom-store)\//.test(path))
 const STORES = [...under('stores'), ...under('src/custom-store')]
