@@ -7,7 +7,7 @@ export interface Meta {
   /** 32 bytes in base64url, see csrf.ts. Without it: the session has its first ID. */
   readonly csrf?: string
   /** How long the session may be idle, in ms. Without it: as long as the manager says. */
-  readonly idle?: number
+  readonly idle?: number | undefined
   /** How many new IDs the session got since an instant, epoch ms: see begin.ts. */
   readonly newIds?: { readonly count: number; readonly since: number }
 }

@@ -7,6 +7,7 @@ import { passwordVersionOf } from '../session/users.ts'
 import type { Rule } from '../text/check-options.ts'
 import { within } from '../time/within.ts'
 import type { Context, Found } from './context.ts'
+import { held } from './records.ts'
 
 /** A session of any data and user IDs, or the value of its cookie. */
 export type AnyRef = AnySession | string | null | undefined
@@ -61,9 +62,10 @@ function foundIn(
   id: string,
   now: number,
   followed: number,
-  { record, forward, corrupt }: Reading,
+  { record: stored, forward, corrupt }: Reading,
 ): Found | null | Promise<Found | null> {
-  if (record !== null) {
+  if (stored !== null) {
+    const record = held(context, stored)
     if (record.kind !== 'session' || !(record.expiresAt > now)) return null
     const userId = context.userIdOf(record)
     if (record.userId !== null && userId === null) {
@@ -101,9 +103,10 @@ export async function isOutdated(context: Context, record: SessionRecord): Promi
 
 /** The user's live sessions, without those that the application's password version refuses. */
 export async function recordsOfUser(context: Context, user: string): Promise<SessionRecord[]> {
-  const records = await context.calls.listUser(user, 'session', context.call())
+  const call = context.call()
+  const records = (await context.calls.listUser(user, 'session', call)).map(record => held(context, record))
   const version = records.length === 0 ? 0 : await passwordVersionNow(context, user)
-  return records.filter(record => (record.passwordVersion ?? 0) >= version)
+  return records.filter(record => record.expiresAt > call.now && (record.passwordVersion ?? 0) >= version)
 }
 
 /** The user's password version, 0 if the application does not say. The lookup has what is left of `storeTimeout`. */
