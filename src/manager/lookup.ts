@@ -65,7 +65,7 @@ function foundIn(
   { record: stored, forward, corrupt }: Reading,
 ): Found | null | Promise<Found | null> {
   if (stored !== null) {
-    const record = held(context, stored)
+    const record = held(stored)
     if (record.kind !== 'session' || !(record.expiresAt > now)) return null
     const userId = context.userIdOf(record)
     if (record.userId !== null && userId === null) {
@@ -104,7 +104,7 @@ export async function isOutdated(context: Context, record: SessionRecord): Promi
 /** The user's live sessions, without those that the application's password version refuses. */
 export async function recordsOfUser(context: Context, user: string): Promise<SessionRecord[]> {
   const call = context.call()
-  const records = (await context.calls.listUser(user, 'session', call)).map(record => held(context, record))
+  const records = (await context.calls.listUser(user, 'session', call)).map(held)
   const version = records.length === 0 ? 0 : await passwordVersionNow(context, user)
   return records.filter(record => record.expiresAt > call.now && (record.passwordVersion ?? 0) >= version)
 }

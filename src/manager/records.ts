@@ -73,10 +73,11 @@ export function newRecord(
 export const idleOf = ({ options }: Context, { data }: SessionRecord): number =>
   Math.min(unpackMeta(data).meta.idle ?? options.idle, options.idle)
 
-/** A record with the `expiresAt` that its idle time gives it now: stores only raise theirs, and an idle time may become shorter. */
-export function held(context: Context, record: SessionRecord): SessionRecord {
-  const seenAt = Math.max(record.seenAt, record.createdAt)
-  const expiresAt = expiryOf(seenAt, record.absoluteExpiresAt, idleOf(context, record))
+/** A record as long as its own idle time holds it now: stores only raise `expiresAt`, and that time may have become shorter. */
+export function held(record: SessionRecord): SessionRecord {
+  const { idle } = unpackMeta(record.data).meta
+  if (idle === undefined || isUntouched(record)) return record
+  const expiresAt = expiryOf(record.seenAt, record.absoluteExpiresAt, idle)
   return expiresAt < record.expiresAt ? { ...record, expiresAt } : record
 }
 

@@ -133,9 +133,8 @@ function edit<V>(
     const { draft, value, idle } = change(draftOf(context, record), () => draftOf(context, record))
     // The snapshot says nothing changes, but it may be stale: read once before answering.
     if (draft === null) return isSnapshot ? 'needs-fresh-read' : { value: { found, value } }
-    const { seenAt, createdAt, absoluteExpiresAt } = record
-    const expiresAt =
-      idle === undefined ? record.expiresAt : expiryOf(Math.max(seenAt, createdAt), absoluteExpiresAt, idle)
+    const { seenAt, absoluteExpiresAt } = record
+    const expiresAt = idle === undefined ? record.expiresAt : expiryOf(seenAt, absoluteExpiresAt, idle)
     const written = { data: encode(context, record, draft, idle), seenAt, expiresAt, writeId: newWriteId() }
     const outcome = await context.calls.update(record.key, record.version, written, context.call())
     if (outcome !== 'updated') return outcome
