@@ -12,8 +12,16 @@ const manifest = JSON.parse(read('package.json'))
 const under = (folder: string) =>
   readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
     .map(path => join(folder, path))
-    .filter(path => path.endsWith('.ts'))
+    .filter(path => path.endsWith('.ts') && !path.includes('node_modules/'))
     .sort()
+
+const tracked = (...patterns: string[]) =>
+  execFileSync('git', ['-c', 'safe.directory=*', 'ls-files', '-co', '--exclude-standard', ...patterns], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+    .split('\n')
+    .filter(path => path !== '' && existsSync(join(root, path)))
 
 /** What a file imports: its own files as paths from the root, all else as written. */
 function imports(path: string, { types = true } = {}): string[] {
@@ -25,27 +33,31 @@ function imports(path: string, { types = true } = {}): string[] {
     .map(([, , named, dynamic]) => (named ?? dynamic)!)
     .map(name => (name.startsWith('.') ? normalize(join(dirname(path), name)) : name))
 }
-const isOwn = (name: string) => /^(?:src|stores|testing|command)\//.test(name)
+/** The lock files of the root, and of the folders with what only some commands need. */
+const LOCKS = tracked('*package-lock.json')
+const isOwn = (name: string) => /^(?:src|stores)\//.test(name)
 
-const SRC = under('src')
-const STORES = [...under('stores'), ...under('testing')]
+const SRC = under('src').filter(path => !/^src\/(?:command|custom-store)\//.test(path))
+const STORES = [...under('stores'), ...under('src/custom-store')]
 /** The program behind `npx coatcheck`: built beside the package, and no subpath of it. */
-const COMMAND = under('command')
+const COMMAND = under('src/command')
 const nameOf = (path: string) => {
   if (path === 'src/index.ts') return '.'
-  return path === 'testing/index.ts' ? './custom-store/testing' : `./${path.replace(/^src\//, '').slice(0, -3)}`
+  return path === 'src/custom-store/index.ts'
+    ? './custom-store/testing'
+    : `./${path.replace(/^src\//, '').slice(0, -3)}`
 }
 /** The files of the top of src and stores: each is a subpath, and only re-exports. */
 const ENTRIES = Object.fromEntries(
   [...SRC, ...STORES]
-    .filter(path => /^(?:src|stores)\/[\w-]+\.ts$|^testing\/index\.ts$/.test(path))
+    .filter(path => /^(?:src|stores)\/[\w-]+\.ts$|^src\/custom-store\/index\.ts$/.test(path))
     .map(path => [nameOf(path), path]),
 )
 
 describe('the package', () => {
   it('has one command, which is built beside the subpaths', () => {
     expect(manifest.bin).toEqual({ coatcheck: 'dist/command.js' })
-    expect(read('command/bin.ts')).toMatch(/^#!\/usr\/bin\/env node\n/)
+    expect(read('src/command/bin.ts')).toMatch(/^#!\/usr\/bin\/env node\n/)
   })
 
   it('has one runtime dependency, cookie', () => {
@@ -64,9 +76,9 @@ describe('the package', () => {
     })
   })
 
-  it('locks the optional packages of every platform: without one of them npm ci refuses to install', () => {
+  it.each(LOCKS)('locks the optional packages of every platform in %s: npm ci installs nothing without one', lock => {
     // npm drops those of other platforms from the lock when it adds a package beside an existing node_modules.
-    const { packages } = JSON.parse(read('package-lock.json')) as {
+    const { packages } = JSON.parse(read(lock)) as {
       packages: Record<string, { optionalDependencies?: Record<string, string> }>
     }
     const locked = new Set(Object.keys(packages).map(path => path.slice(path.lastIndexOf('node_modules/') + 13)))
@@ -144,14 +156,14 @@ describe('who imports whom', () => {
   })
 
   it('only visits know node:http: the core has no server in it', () => {
-    // express-session makes visits for req.session, device-bound wraps them.
+    // device-bound wraps the visits.
     for (const path of SRC)
-      if (imports(path).includes('node:http')) expect(path).toMatch(/^src\/(?:visits|express-session|device-bound)\//)
+      if (imports(path).includes('node:http')) expect(path).toMatch(/^src\/(?:visits|device-bound)\//)
   })
 
   it('stores take the contract, deadlines and the texts of messages from src, and nothing else', () => {
     for (const path of STORES)
-      for (const name of imports(path).filter(own => own.startsWith('src/')))
+      for (const name of imports(path).filter(own => own.startsWith('src/') && dirname(own) !== dirname(path)))
         expect(name, path).toMatch(/^src\/(contract|text|time)\//)
   })
 
@@ -172,14 +184,14 @@ describe('who imports whom', () => {
 
   it('the command imports the package by its name, as a program of its users does, and drivers only as types', () => {
     for (const path of COMMAND)
-      for (const name of imports(path, { types: false }).filter(each => !each.startsWith('command/')))
+      for (const name of imports(path, { types: false }).filter(each => !each.startsWith('src/command/')))
         expect(name, path).toMatch(/^(?:node:[\w/]+|coatcheck(?:\/[\w/-]+)?|src\/text\/[\w-]+\.ts)$/)
   })
 
   it('nothing imports the command', () => {
     for (const path of [...SRC, ...STORES])
       expect(
-        imports(path).filter(name => name.startsWith('command/')),
+        imports(path).filter(name => name.startsWith('src/command/')),
         path,
       ).toEqual([])
   })
@@ -200,7 +212,6 @@ describe('who imports whom', () => {
       'import',
       'better-auth',
       'device-bound',
-      'express-session',
       'connect',
     ]
     const rooms = SRC.filter(path => /^src\/[\w-]+\//.test(path))
@@ -232,11 +243,11 @@ describe('who imports whom', () => {
     // The command is a program; a test of one of its files asks it in process. Those of Redis count its scripts.
     const allowed: readonly [folder: string, imported: RegExp][] = [
       ['test/unit/', /./],
-      ['test/api/command/', /^command\//],
+      ['test/api/command/', /^src\/command\//],
       ['test/engines/redis/', /^stores\/redis\/scripts\.ts$/],
     ]
     const found = under('test')
-      .filter(path => path.endsWith('.test.ts'))
+      .filter(path => path.endsWith('.test.ts') && !path.startsWith('test/proof/'))
       .flatMap(path =>
         imports(path)
           .filter(isOwn)
@@ -247,7 +258,7 @@ describe('who imports whom', () => {
   })
 
   it('nothing but one file takes setImmediate from the globals: a browser that a test imitates has none', () => {
-    for (const path of [...SRC, ...STORES].filter(file => !file.startsWith('testing/')))
+    for (const path of [...SRC, ...STORES].filter(file => !file.startsWith('src/custom-store/')))
       if (/\bsetImmediate\(/.test(read(path)) && path !== 'src/time/next-turn.ts')
         expect(
           imports(path).some(name => /^node:timers(?:\/promises)?$/.test(name)),
@@ -263,29 +274,23 @@ describe('who imports whom', () => {
 })
 
 describe('the repository', () => {
-  const tracked = execFileSync('git', ['-c', 'safe.directory=*', 'ls-files', '-co', '--exclude-standard'], {
-    cwd: root,
-    encoding: 'utf8',
-  })
-    .split('\n')
-    .filter(
-      path => /\.(ts|mts|cts|mjs|cjs|js|json|md|yml|html|css|sql)$|^\.ci\//.test(path) && existsSync(join(root, path)),
-    )
+  const texts = tracked()
+    .filter(path => /\.(ts|mts|cts|mjs|cjs|js|json|md|yml|html|css|sql)$|^\.ci\//.test(path))
     .filter(path => !path.endsWith('package-lock.json') && path !== 'test/package/house.test.ts')
 
   it('names no path of one machine', () => {
-    for (const path of tracked) expect(/(?:^|[\s"'`(])\/(?:work|home|Users|root)\//m.test(read(path)), path).toBe(false)
+    for (const path of texts) expect(/(?:^|[\s"'`(])\/(?:work|home|Users|root)\//m.test(read(path)), path).toBe(false)
   })
 
   it('has no test that runs alone or is switched off without a reason', () => {
-    for (const path of tracked.filter(file => /^(?:test|proof)\/.*\.ts$/.test(file)))
+    for (const path of texts.filter(file => /^(?:test|proof)\/.*\.ts$/.test(file)))
       expect(/\b(?:it|test|describe)\.only\(|\.todo\(/.test(read(path)), path).toBe(false)
   })
 
   it('compares no text with a regular expression in a place where vitest takes any two of them for equal', () => {
     // toMatchObject({ message: /a/ }) passes with every message; expect.stringMatching(/a/) does not.
     const found: string[] = []
-    for (const path of tracked.filter(file => /^(?:test|proof)\/.*\.ts$/.test(file))) {
+    for (const path of texts.filter(file => /^(?:test|proof)\/.*\.ts$/.test(file))) {
       const text = read(path)
       if (!/[:,([]\s*\/[^/*\s]/.test(text)) continue
       const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true)
@@ -323,7 +328,7 @@ describe('the repository', () => {
   it('documents every environment variable that the example service reads', () => {
     const readme = read('README.md')
     const used = new Set<string>()
-    for (const path of tracked.filter(file => file.startsWith('examples/server')))
+    for (const path of texts.filter(file => file.startsWith('examples/server')))
       for (const [, dotted, listed] of read(path).matchAll(
         /process\.env\.([A-Z_]+)|\{([A-Z_,\s=\w'.:/]+)\} = process\.env/g,
       )) {

@@ -1,0 +1,139 @@
+// Whom the data of a session names, as Passport leaves it there, or as the application's userOf reads it.
+import type { SessionOptions } from 'coatcheck'
+import { type ConnectStoreOptions, connectStore } from 'coatcheck/connect'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { describe, expect, it } from 'vitest'
+import { called, makeManager, serve } from './service.ts'
+
+/** Logs in by a request that leaves `stored` in the data, beside `more` at the request; answers who that is. */
+async function loggedIn(
+  stored: unknown,
+  more: object = {},
+  { manager = {}, userOf }: { manager?: Partial<SessionOptions>; userOf?: ConnectStoreOptions['userOf'] } = {},
+) {
+  const made = makeManager(manager)
+  const store = connectStore(made.sessions, { ...(userOf && { userOf: userOf as never }) })
+  const { browser } = await serve(
+    {
+      '/': async (request, response) => {
+        Object.assign(request, more)
+        request.session.passport = { user: stored }
+        const error = await called(callback => request.session.save(callback)).catch((failed: Error) => failed)
+        response.end(JSON.stringify([error instanceof Error ? error.message : 'in', request.sessionID]))
+      },
+    },
+    {},
+    { ...made, store },
+  )
+  const [body, sid] = JSON.parse((await browser().go('/')).body)
+  const session = await made.sessions.get(store.idOf(sid))
+  return { body, user: session?.user ?? null }
+}
+
+describe('the user whom Passport stored', () => {
+  it('is text, a number or an object with an id', async () => {
+    for (const stored of ['42', 42, { id: '42' }, { id: 42 }, { id: 42, more: [1] }])
+      expect((await loggedIn(stored)).user).toEqual({ id: 42n, name: '' })
+    for (const zero of [0, '0', { id: 0 }]) expect((await loggedIn(zero)).user).toEqual({ id: 0n, name: '' })
+    expect((await loggedIn('18446744073709551615')).user?.id).toBe(18446744073709551615n)
+  })
+
+  it('is none where Passport would find none', async () => {
+    for (const stored of ['', null, false]) expect(await loggedIn(stored)).toMatchObject({ body: 'in', user: null })
+  })
+
+  it('is refused where it has no ID that a manager takes', async () => {
+    for (const stored of [{ id: null }, { id: ['42'] }, true, [42]])
+      expect((await loggedIn(stored)).body).toContain('passport.user: expected text, a number or an object with an id')
+    for (const id of ['042', '-1', '4 2', '18446744073709551616', 1.5, 'ada']) {
+      const { body, user } = await loggedIn(id)
+      expect(body, String(id)).toContain('user ID')
+      expect(user).toBeNull()
+    }
+  })
+
+  it('is named by what was stored, else by the user of the request', async () => {
+    const user = { displayName: 'Ada L.' }
+    const names = [
+      [{ id: 42, username: 'ada', name: 'Ada' }, { user: { username: 'other' } }, 'ada'],
+      [{ id: 42, name: 'Ada', username: 7 }, { user: { username: 'other' } }, 'Ada'],
+      [42, { user: { username: 'ada', name: 'Ada', ...user } }, 'ada'],
+      [42, { user: { name: 'Ada', ...user } }, 'Ada'],
+      [42, { user }, 'Ada L.'],
+      [42, { user: { username: '' } }, ''],
+      [42, { user: 'ada' }, ''],
+      [42, { user: null }, ''],
+      [42, { _userProperty: 'account', account: { name: 'Ada' }, user: { name: 'other' } }, 'Ada'],
+    ] as const
+    for (const [stored, more, name] of names) expect((await loggedIn(stored, more)).user?.name).toBe(name)
+  })
+
+  it('has the password version of what was stored, else of the user of the request', async () => {
+    const cases = [
+      [{ id: 42, passwordVersion: 2 }, {}, true],
+      [{ id: 42, passwordVersion: 1 }, { user: { passwordVersion: 2 } }, false],
+      [{ id: 42 }, { user: { passwordVersion: 2 } }, true],
+      [42, { user: { passwordVersion: 1 } }, false],
+      [42, {}, false],
+      // What is no number is none, and none is older than all.
+      [42, { user: { passwordVersion: '2' } }, false],
+    ] as const
+    for (const [stored, more, isIn] of cases) {
+      const { user } = await loggedIn(stored, more, { manager: await floored() })
+      expect(user !== null, JSON.stringify([stored, more])).toBe(isIn)
+    }
+  })
+
+  it('has none where that is no number', async () => {
+    for (const passwordVersion of ['2', null, {}])
+      expect(await loggedIn(42, { user: { passwordVersion } })).toMatchObject({ body: 'in', user: { id: 42n } })
+  })
+
+  it('has the kind of ID that the manager has', async () => {
+    for (const stored of ['42', 42])
+      for (const [userIds, id] of [
+        ['number', 42],
+        ['string', '42'],
+      ] as const)
+        expect((await loggedIn(stored, {}, { manager: { userIds } as never })).user?.id).toBe(id)
+    expect((await loggedIn('042', {}, { manager: { userIds: 'string' } as never })).user?.id).toBe('042')
+    expect((await loggedIn('042', {}, { manager: { userIds: 'number' } as never })).user).toBeNull()
+    expect((await loggedIn(1.5, {}, { manager: { userIds: 'string' } as never })).user).toBeNull()
+  })
+})
+
+/** A manager's options over a store where ada's password has version 2. */
+async function floored(): Promise<Partial<SessionOptions>> {
+  const store = new MemoryStore()
+  const { sessions } = makeManager({ store })
+  await sessions.invalidateUser(42n, { minPasswordVersion: 2 })
+  return { store }
+}
+
+describe('a userOf of the application', () => {
+  it('says null or undefined for none', async () => {
+    for (const none of [null, undefined])
+      expect(await loggedIn(42, {}, { userOf: () => none })).toMatchObject({ body: 'in', user: null })
+  })
+
+  it('says an ID, and a name and a password version if there are', async () => {
+    for (const id of ['7', 7, 7n]) {
+      const { user } = await loggedIn(42, {}, { userOf: () => ({ id }) as never })
+      expect(user).toEqual({ id: 7n, name: '' })
+    }
+    const old = { userOf: () => ({ id: 42, name: 'ada', passwordVersion: 1 }) }
+    expect((await loggedIn(42, {}, { manager: await floored(), ...old })).user).toBeNull()
+    const current = { userOf: () => ({ id: 42, name: 'ada', passwordVersion: 2 }) }
+    expect((await loggedIn(42, {}, { manager: await floored(), ...current })).user?.name).toBe('ada')
+  })
+
+  it('is refused where it answers a promise, or what is no object', async () => {
+    for (const answer of [Promise.resolve({ id: 42 }), 42, '42', true]) {
+      const { body, user } = await loggedIn(42, {}, { userOf: () => answer as never })
+      expect(body).toContain(
+        'userOf: expected it to return { id, name }, or null if nobody is logged in, and no promise, got',
+      )
+      expect(user).toBeNull()
+    }
+  })
+})
