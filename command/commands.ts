@@ -2,7 +2,7 @@
 import type { SessionInfo } from 'coatcheck'
 import type { CommandName, Given } from './arguments.ts'
 import { Failure, plain } from './errors.ts'
-import { counted, type Output, row } from './output.ts'
+import { counted, type Output } from './output.ts'
 import type { Sessions, SqlStore } from './stores.ts'
 
 /** The things that a command works with. */
@@ -54,8 +54,14 @@ async function count({ sessions, given, output }: Task): Promise<void> {
 /** With the namespace if all are listed. */
 type Info = SessionInfo<Record<string, unknown>, 'string'> & { readonly namespace?: string | null }
 
+/** A key has 46 characters. */
+const row = (cells: readonly string[]): string =>
+  cells
+    .map((cell, at) => plain(cell).padEnd(at === 0 ? 46 : 20))
+    .join('  ')
+    .trimEnd()
+
 const HEAD = ['KEY', 'USER', 'BEGAN', 'LAST SEEN', 'ENDS', 'NAME']
-const WIDTHS = [46, 20, 20, 20, 20]
 
 /** In UTC, to the second. A record that someone has edited may contain no date. */
 function instant(epoch: number): string {
@@ -63,14 +69,14 @@ function instant(epoch: number): string {
   return Number.isNaN(date.getTime()) ? String(epoch) : date.toISOString().replace(/\.\d+Z$/, 'Z')
 }
 
-function lineOf({ key, user, namespace, remembered, ...at }: Info): string {
+function cellsOf({ key, user, namespace, remembered, createdAt, seenAt, expiresAt }: Info): string[] {
   const who = user === null ? '-' : `${user.id}${namespace == null ? '' : ` of ${namespace}`}`
   const name = `${user?.name ?? ''}${remembered ? ' (remembered)' : ''}`.trimStart()
-  return row([key, who, ...[at.createdAt, at.seenAt, at.expiresAt].map(instant), name], WIDTHS)
+  return [key, who, instant(createdAt), instant(seenAt), instant(expiresAt), name]
 }
 
 // User IDs as text: readers of JSON such as jq round numbers above 2^53, and the next command would end another user.
-const objectOf = ({ key, user, createdAt, seenAt, expiresAt, absoluteExpiresAt, remembered }: Info) => ({
+const objectOf = ({ key, user, createdAt, seenAt, expiresAt, absoluteExpiresAt, remembered, namespace }: Info) => ({
   key,
   userId: user?.id ?? null,
   userName: user?.name ?? null,
@@ -79,24 +85,19 @@ const objectOf = ({ key, user, createdAt, seenAt, expiresAt, absoluteExpiresAt, 
   expiresAt,
   absoluteExpiresAt,
   remembered,
+  namespace,
 })
 
 /** The sessions of one user, or all of them, page by page, as fast as they are read. */
 async function list(task: Task): Promise<void> {
-  const { output, sessions, given, user } = task
+  const { output, sessions, user } = task
   let found = 0
-  const each = (info: Info, object: object) => {
-    if (!output.json && found === 0) output.line(row(HEAD, WIDTHS), {})
+  for await (const info of user === null ? sessions.all() : await sessions.list(user)) {
+    if (!output.json && found === 0) output.line(row(HEAD), {})
     found += 1
-    output.line(lineOf(info), object)
+    output.line(row(cellsOf(info)), objectOf(info))
+    if (output.isFull) await output.flush()
   }
-  if (user !== null) for (const info of await sessions.list(user)) each(info, objectOf(info))
-  else
-    for await (const info of sessions.all()) {
-      const { namespace } = info
-      each(given.has('namespace') ? { ...info, namespace: null } : info, { ...objectOf(info), namespace })
-      if (output.isFull) await output.flush()
-    }
   await output.flush()
   if (!output.json) output.say(`${counted(found)}${user === null ? '' : ` of ${whose(user)}`}.`)
   if (found === 0) hintFor(task)

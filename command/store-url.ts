@@ -6,6 +6,7 @@ export type StoreKind = 'redis' | 'redis-cluster' | 'postgres' | 'mysql' | 'sqli
 
 export interface StoreUrl {
   readonly kind: StoreKind
+  readonly product: string
   /** For people: the product, and its host or file. */
   readonly name: string
   /** For the driver: a URL, or the file. '' if the driver looks into the environment (PGHOST and others). */
@@ -71,11 +72,12 @@ export function parseStoreUrl(text: string, source: string, { schema = '', env =
     const file = decoded(rest.replace(/^\/\/(?=\/)/, ''), () => wrong('the file cannot be read'))
     if (file === '' || file.startsWith('//') || file === ':memory:' || file.includes('\0'))
       throw wrong('this is no file of an application')
-    return { kind, name: `SQLite in ${file}`, url: file, ...NO_CONNECTION }
+    return { kind, product, name: `SQLite in ${file}`, url: file, ...NO_CONNECTION }
   }
   if (kind === 'postgres' && rest === '') {
     const secrets = env.PGPASSWORD ? [env.PGPASSWORD] : []
-    return { kind, name: 'PostgreSQL, as the environment says (PGHOST and others)', url: '', ...NO_CONNECTION, secrets }
+    const name = 'PostgreSQL, as the environment says (PGHOST and others)'
+    return { kind, product, name, url: '', ...NO_CONNECTION, secrets }
   }
   const [, authority = '', path = '', query = ''] = /^\/\/([^/?#]*)([^?#]*)(.*)$/s.exec(rest) ?? []
   // If a password has a / in it, the part before it would be looked up as a host.
@@ -99,6 +101,7 @@ export function parseStoreUrl(text: string, source: string, { schema = '', env =
   if (secrets.size > 0) secrets.add(text)
   return {
     kind,
+    product,
     // The host alone: app:2024/s3cret may be a user and the password.
     name: `${product} at ${nodes.map(node => node!.host).join() || 'its socket'}`,
     url: `${scheme}:${rest}`,

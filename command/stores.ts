@@ -13,7 +13,7 @@ import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import type * as redis from 'redis'
 import type { Given } from './arguments.ts'
-import { Failure, messageOf, UsageError } from './errors.ts'
+import { Failure, messageOf } from './errors.ts'
 import type { StoreKind, StoreUrl } from './store-url.ts'
 
 export type SqlStore = PostgresStore | MysqlStore | SqliteStore
@@ -32,8 +32,8 @@ export interface OpenStore {
 export interface Facts {
   readonly product: string
   readonly version: string
-  /** Its clock, epoch ms; `null` if it has none of its own. */
-  readonly now: number | null
+  /** Its clock, epoch ms; `null` if it has none of its own. PostgreSQL and MySQL answer text. */
+  readonly now: number | string | null
   /** Redis' answer to INFO. */
   readonly info?: string
 }
@@ -51,17 +51,6 @@ const ignore = () => {}
 /** How many calls go out at once: invalidate-all ends several users at a time. */
 const CONNECTIONS = 10
 
-/** Runs a constructor of a store; an error about its options becomes one about ours. */
-function withOptions<T>(make: () => T): T {
-  try {
-    return make()
-  } catch (error) {
-    const [, option, rest] = /^(table|schema|prefix): (.*)$/s.exec((error as Error).message) ?? []
-    if (!(error instanceof TypeError) || option === undefined) throw error
-    throw new UsageError(`--${option}: ${rest}`)
-  }
-}
-
 function sqlOptions(given: Given): { table?: string; schema?: string } {
   const [table, schema] = [given.get('table'), given.get('schema')]
   return { ...(table !== undefined && { table }), ...(schema !== undefined && { schema }) }
@@ -71,7 +60,7 @@ function sqlOptions(given: Given): { table?: string; schema?: string } {
 export function ddlOf(kind: StoreKind, given: Given): string | null {
   if (kind === 'redis' || kind === 'redis-cluster') return null
   const Sql = { postgres: PostgresStore, mysql: MysqlStore, sqlite: SqliteStore }[kind]
-  return withOptions(() => Sql.ddl(sqlOptions(given)))
+  return Sql.ddl(sqlOptions(given))
 }
 
 /** Waits for a connection; one that is not made in time, or not at all, is given up. */
@@ -90,33 +79,31 @@ async function reach<T>(opening: Promise<T>, timeout: number, giveUp: () => unkn
   }
 }
 
-function redisStore(client: ConstructorParameters<typeof RedisStore>[0], { given }: Opening): Store {
+type RedisClient = ConstructorParameters<typeof RedisStore>[0]
+type Send = (command: string) => Promise<unknown>
+
+/** The store over a client that is connected. */
+function openedRedis(client: RedisClient, send: Send, close: () => unknown, { given }: Opening): OpenStore {
   const prefix = given.get('prefix')
-  const options = {
+  const store = new RedisStore(client, {
     ...(prefix !== undefined && { prefix }),
     allowEviction: given.has('allow-eviction'),
     singleSlot: given.has('single-slot'),
+  })
+  const facts = async () => {
+    const [info, time] = [String(await send('INFO')), (await send('TIME')) as (string | Buffer)[]]
+    const [, name, version = ''] = /^(valkey|redis)_version:(\S+)/m.exec(info) ?? []
+    const now = Number(time[0]) * 1000 + Number(time[1]) / 1000
+    return { product: name === 'valkey' ? 'Valkey' : 'Redis', version, now, info }
   }
-  return withOptions(() => new RedisStore(client, options))
+  return { store, sql: null, facts, close }
 }
 
-async function factsOfRedis(send: (command: string) => Promise<unknown>): Promise<Facts> {
-  const [info, time] = [String(await send('INFO')), (await send('TIME')) as (string | Buffer)[]]
-  const [, name, version = ''] = /^(valkey|redis)_version:(\S+)/m.exec(info) ?? []
-  const now = Number(time[0]) * 1000 + Number(time[1]) / 1000
-  return { product: name === 'valkey' ? 'Valkey' : 'Redis', version, now, info }
-}
-
-/** By a statement that asks for `version` and `now`. */
-const factsOfSql = ({ version, now }: Record<string, unknown> = {}, product: string): Facts => ({
-  product,
-  version: String(version),
-  now: now == null ? null : Number(now),
-})
+/** The user and the password, if the URL has them. */
+const loginOf = ({ username, password }: StoreUrl) => ({ ...(username && { username }), ...(password && { password }) })
 
 async function withNodeRedis(driver: typeof redis, opening: Opening): Promise<OpenStore> {
   const { url, timeout } = opening
-  const { username, password } = url
   // Nothing reconnects: a command that failed is repeated by its operator, who knows of it.
   const socket = { connectTimeout: timeout, reconnectStrategy: false } as const
   const tls = url.tls && { tls: true as const }
@@ -125,21 +112,18 @@ async function withNodeRedis(driver: typeof redis, opening: Opening): Promise<Op
       ? driver.createClient({ url: url.url, socket })
       : driver.createCluster({
           rootNodes: url.nodes.map(node => ({ socket: { ...node, ...tls } })),
-          defaults: { ...(username && { username }), ...(password && { password }), socket: { ...socket, ...tls } },
+          defaults: { ...loginOf(url), socket: { ...socket, ...tls } },
         })
   client.on('error', ignore)
   await reach(client.connect() as Promise<unknown>, timeout, () => client.destroy())
-  const store = redisStore(client, opening)
   const { sendCommand } = client as { sendCommand(...args: unknown[]): Promise<unknown> }
   const send = (command: string) =>
     sendCommand.apply(client, url.kind === 'redis' ? [[command]] : [undefined, true, [command]])
-  const close = () => (client.isOpen ? client.destroy() : undefined)
-  return { store, sql: null, facts: () => factsOfRedis(send), close }
+  return openedRedis(client, send, () => (client.isOpen ? client.destroy() : undefined), opening)
 }
 
 async function withIoredis(driver: typeof ioredis, opening: Opening): Promise<OpenStore> {
   const { url, timeout } = opening
-  const { username, password } = url
   const options = {
     lazyConnect: true,
     connectTimeout: timeout,
@@ -147,12 +131,7 @@ async function withIoredis(driver: typeof ioredis, opening: Opening): Promise<Op
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
   }
-  const redisOptions = {
-    ...options,
-    ...(username && { username }),
-    ...(password && { password }),
-    ...(url.tls && { tls: {} }),
-  }
+  const redisOptions = { ...options, ...loginOf(url), ...(url.tls && { tls: {} }) }
   const client =
     url.kind === 'redis'
       ? new driver.Redis(url.url, options)
@@ -162,16 +141,18 @@ async function withIoredis(driver: typeof ioredis, opening: Opening): Promise<Op
   client.on('error', (error: Error & { lastNodeError?: unknown }) => {
     reason ??= error.lastNodeError ?? error
   })
-  // A wrong password is told by an event alone, and by each command.
-  const connecting = client
-    .connect()
-    .then(() => client.call('PING'))
-    .catch((error: unknown) => {
+  const connect = async () => {
+    try {
+      await client.connect()
+      // A wrong password is told by an event alone, and by each command.
+      await client.call('PING')
+    } catch (error) {
       throw reason ?? error
-    })
-  await reach(connecting, timeout, () => client.disconnect())
-  const facts = () => factsOfRedis(command => client.call(command))
-  return { store: redisStore(client, opening), sql: null, facts, close: () => client.disconnect() }
+    }
+  }
+  const close = () => client.disconnect()
+  await reach(connect(), timeout, close)
+  return openedRedis(client, command => client.call(command), close, opening)
 }
 
 async function withPg(driver: typeof pg, { url, given, timeout }: Opening): Promise<OpenStore> {
@@ -184,12 +165,12 @@ async function withPg(driver: typeof pg, { url, given, timeout }: Opening): Prom
   pool.on('error', ignore)
   const client = await reach(pool.connect(), timeout, () => pool.end())
   client.release()
-  const store = withOptions(() => new PostgresStore(pool, sqlOptions(given)))
+  const store = new PostgresStore(pool, sqlOptions(given))
   const facts = async () => {
     const { rows } = await pool.query(
-      `SELECT current_setting('server_version') AS version, extract(epoch FROM clock_timestamp()) * 1000 AS now`,
+      `SELECT 'PostgreSQL' AS product, current_setting('server_version') AS version, extract(epoch FROM clock_timestamp()) * 1000 AS now`,
     )
-    return factsOfSql(rows[0], 'PostgreSQL')
+    return rows[0] as Facts
   }
   return { store, sql: store, facts, close: () => pool.end() }
 }
@@ -198,10 +179,12 @@ async function withMysql(driver: typeof mysql, { url, given, timeout }: Opening)
   const pool = driver.createPool({ uri: url.url, connectTimeout: timeout, connectionLimit: CONNECTIONS })
   const connection = await reach(pool.getConnection(), timeout, () => pool.end())
   connection.release()
-  const store = withOptions(() => new MysqlStore(pool, sqlOptions(given)))
+  const store = new MysqlStore(pool, sqlOptions(given))
   const facts = async () => {
-    const [rows] = await pool.query('SELECT VERSION() AS version, UNIX_TIMESTAMP(NOW(3)) * 1000 AS now')
-    return factsOfSql((rows as Record<string, unknown>[])[0], 'MySQL')
+    const [rows] = await pool.query(
+      `SELECT IF(VERSION() LIKE '%MariaDB%', 'MariaDB', 'MySQL') AS product, VERSION() AS version, UNIX_TIMESTAMP(NOW(3)) * 1000 AS now`,
+    )
+    return (rows as Facts[])[0]!
   }
   return { store, sql: store, facts, close: () => pool.end() }
 }
@@ -210,41 +193,26 @@ async function withMysql(driver: typeof mysql, { url, given, timeout }: Opening)
 type Database = ConstructorParameters<typeof SqliteStore>[0] & { close(): unknown }
 type DatabaseClass = new (file: string) => Database
 
-function withSqlite(Database: DatabaseClass, { url, given }: Opening): OpenStore {
-  const database = new Database(url.url)
-  const store = withOptions(() => new SqliteStore(database, sqlOptions(given)))
+function withSqlite(driver: DatabaseClass | { DatabaseSync: DatabaseClass }, { url, given }: Opening): OpenStore {
+  const database = new (classIn(driver))(url.url)
+  const store = new SqliteStore(database, sqlOptions(given))
   const facts = async () =>
-    factsOfSql(database.prepare('SELECT sqlite_version() AS version').all()[0] as Record<string, unknown>, 'SQLite')
+    database.prepare("SELECT 'SQLite' AS product, sqlite_version() AS version, NULL AS now").all()[0] as Facts
   return { store, sql: store, facts, close: () => database.close() }
 }
 
-/** The same, once it is known that its binary is for this Node.js: that shows only when a database is opened. */
-function loaded(Database: DatabaseClass): DatabaseClass {
-  new Database(':memory:').close()
-  return Database
-}
+const classIn = (driver: DatabaseClass | { DatabaseSync: DatabaseClass }): DatabaseClass =>
+  'DatabaseSync' in driver ? driver.DatabaseSync : driver
 
-interface Driver {
-  readonly name: string
-  /** Makes the argument of `open` from the module. @throws if it cannot be used, such as a binary for another Node.js */
-  readonly load?: (module: never) => unknown
-  readonly open: (driver: never, opening: Opening) => OpenStore | Promise<OpenStore>
-}
+type Open = (driver: never, opening: Opening) => OpenStore | Promise<OpenStore>
 
-const REDIS: readonly Driver[] = [
-  { name: 'redis', open: withNodeRedis },
-  { name: 'ioredis', open: withIoredis },
-]
-const DRIVERS: Readonly<Record<StoreKind, readonly Driver[]>> = {
-  redis: REDIS,
-  'redis-cluster': REDIS,
-  postgres: [{ name: 'pg', open: withPg }],
-  mysql: [{ name: 'mysql2/promise', open: withMysql }],
-  sqlite: [
-    { name: 'better-sqlite3', load: loaded, open: withSqlite },
-    { name: 'libsql', load: loaded, open: withSqlite },
-    { name: 'node:sqlite', load: (module: { DatabaseSync: DatabaseClass }) => module.DatabaseSync, open: withSqlite },
-  ],
+/** The drivers of each store by the names of their modules, the first choice first. */
+const DRIVERS: Readonly<Record<StoreKind, Readonly<Record<string, Open>>>> = {
+  redis: { redis: withNodeRedis, ioredis: withIoredis },
+  'redis-cluster': { redis: withNodeRedis, ioredis: withIoredis },
+  postgres: { pg: withPg },
+  mysql: { 'mysql2/promise': withMysql },
+  sqlite: { 'better-sqlite3': withSqlite, libsql: withSqlite, 'node:sqlite': withSqlite },
 }
 
 // Drivers are the operator's: looked for in the current folder, as an import of the application would be,
@@ -269,15 +237,17 @@ function load(name: string): unknown {
  * @throws Failure that says what to install, or an error of the driver, whose message may contain the password
  */
 export async function openStore(opening: Opening): Promise<OpenStore> {
-  const { kind, url, name: where } = opening.url
+  const { kind, url, product } = opening.url
   if (kind === 'sqlite' && !opening.makes && !existsSync(url))
     throw new Failure('there is no such file: coatcheck migrate makes one')
+  const drivers = Object.entries(DRIVERS[kind])
   const broken: string[] = []
-  for (const { name, load: prepare, open } of DRIVERS[kind]) {
+  for (const [name, open] of drivers) {
     let driver: unknown
     try {
       driver = load(name)
-      if (driver !== null && prepare !== undefined) driver = prepare(driver as never)
+      // A binary that is for another Node.js shows only when a database is opened.
+      if (driver !== null && kind === 'sqlite') new (classIn(driver as DatabaseClass))(':memory:').close()
     } catch (error) {
       broken.push(`${name} cannot be loaded (${messageOf(error)})`)
       continue
@@ -285,10 +255,9 @@ export async function openStore(opening: Opening): Promise<OpenStore> {
     if (driver !== null) return open(driver as never, opening)
   }
   if (broken.length > 0) throw new Failure(broken.join('; '))
-  const [first, ...others] = DRIVERS[kind]
-    .map(({ name }) => name.replace('/promise', ''))
+  const [first, ...others] = drivers
+    .map(([name]) => name.replace('/promise', ''))
     .filter(name => !name.startsWith('node:'))
   const or = others.length === 0 ? '' : ` (or ${others.join(', ')})`
-  const product = where.replace(/ (?:at|in) .*/s, '')
   throw new Failure(`${product} needs a driver that is not installed here: npm i ${first}${or}`)
 }
