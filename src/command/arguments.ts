@@ -33,51 +33,45 @@ const optionOf = (name: OptionName): Option => OPTIONS[name]
 /** The given options, each at most once; a switch is ''. */
 export type Given = ReadonlyMap<OptionName, string>
 
-const TABLES = ['store', 'table', 'schema', 'json'] as const
-const STORE = [...TABLES, 'timeout', 'prefix', 'allow-eviction', 'single-slot'] as const
-const SESSIONS = [...STORE, 'namespace'] as const
+const TABLES: readonly OptionName[] = ['store', 'table', 'schema', 'json']
+const STORE: readonly OptionName[] = [...TABLES, 'timeout', 'prefix', 'allow-eviction', 'single-slot']
+const SESSIONS: readonly OptionName[] = [...STORE, 'namespace']
 
 interface Command {
-  /** The words after the name; `?` at the end: may be left out. */
-  readonly takes: readonly string[]
-  readonly summary: string
-  readonly options: readonly OptionName[]
+  /** The words after the name; those in brackets may be left out. */
+  readonly takes: string
+  readonly text: string
+  /** By default those of SESSIONS. */
+  readonly options?: readonly OptionName[]
+  /** An option of its own. */
+  readonly also?: OptionName
 }
 
 export const COMMANDS = {
-  ddl: { takes: [], summary: 'prints the DDL of the tables', options: TABLES },
-  migrate: { takes: [], summary: 'creates the tables if they are missing', options: STORE },
-  sweep: { takes: [], summary: 'removes what has been expired for 5 minutes', options: STORE },
-  count: { takes: [], summary: 'says how many live sessions there are', options: SESSIONS },
-  list: {
-    takes: ['USER?'],
-    summary: "lists a user's live sessions, the latest seen first, or all of them",
-    options: SESSIONS,
-  },
-  revoke: {
-    takes: ['USER', 'KEY'],
-    summary: 'ends one session of a user, and the remember tokens of that device',
-    options: SESSIONS,
-  },
+  ddl: { takes: '', text: 'prints the DDL of the tables', options: TABLES },
+  migrate: { takes: '', text: 'creates the tables if they are missing', options: STORE },
+  sweep: { takes: '', text: 'removes what has been expired for 5 minutes', options: STORE },
+  count: { takes: '', text: 'says how many live sessions there are' },
+  list: { takes: '[USER]', text: "lists a user's live sessions, the latest seen first, or all of them" },
+  revoke: { takes: 'USER KEY', text: 'ends one session of a user, and the remember tokens of that device' },
   'invalidate-user': {
-    takes: ['USER'],
-    summary: 'ends all sessions and remember tokens of a user',
-    options: [...SESSIONS, 'min-password-version'],
+    takes: 'USER',
+    text: 'ends all sessions and remember tokens of a user',
+    also: 'min-password-version',
   },
   'invalidate-all': {
-    takes: [],
-    summary: 'ends all sessions and remember tokens of all users: everyone is logged out',
-    options: [...SESSIONS, 'yes'],
+    takes: '',
+    text: 'ends all sessions and remember tokens of all users: everyone is logged out',
+    also: 'yes',
   },
-  doctor: { takes: ['URL?'], summary: 'looks for what is wrong with a store, and says what to do', options: STORE },
+  doctor: { takes: '[URL]', text: 'looks for what is wrong with a store, and says what to do', options: STORE },
 } as const satisfies Record<string, Command>
 export type CommandName = keyof typeof COMMANDS
 export const COMMAND_NAMES = Object.keys(COMMANDS) as CommandName[]
 const commandOf = (name: CommandName): Command => COMMANDS[name]
 
 /** 'list [USER]' */
-export const usageOf = (name: CommandName): string =>
-  [name, ...commandOf(name).takes.map(each => (each.endsWith('?') ? `[${each.slice(0, -1)}]` : each))].join(' ')
+export const usageOf = (name: CommandName): string => `${name} ${commandOf(name).takes}`.trimEnd()
 
 const table = (rows: readonly (readonly [string, string])[]): string[] => {
   const width = Math.max(...rows.map(([left]) => left.length))
@@ -87,7 +81,7 @@ const table = (rows: readonly (readonly [string, string])[]): string[] => {
 export const HELP = [
   'Usage: coatcheck COMMAND [options]',
   '',
-  ...table(COMMAND_NAMES.map(name => [usageOf(name), commandOf(name).summary])),
+  ...table(COMMAND_NAMES.map(name => [usageOf(name), commandOf(name).text])),
   '',
   ...table(
     OPTION_NAMES.map(name => {
@@ -130,14 +124,16 @@ function split(argv: readonly string[]): { words: string[]; given: Map<OptionNam
       if (name === undefined)
         throw new UsageError(`there is no option${shown(option)}: expected --${OPTION_NAMES.join(', --')}`)
       const placeholder = optionOf(name).value
-      if (placeholder === null && inline !== undefined) throw new UsageError(`--${name} takes no value`)
-      if (placeholder !== null && given.has(name)) throw new UsageError(`--${name} is given twice`)
+      if (placeholder === null) {
+        if (inline !== undefined) throw new UsageError(`--${name} takes no value`)
+        given.set(name, '')
+        continue
+      }
+      if (given.has(name)) throw new UsageError(`--${name} is given twice`)
       // A word that looks like an option is one: the value is missing.
-      const next = left[0]?.startsWith('-') ? '' : left[0]
-      const value = placeholder === null ? '' : (inline ?? next)
-      if (placeholder !== null && !value) throw new UsageError(`--${name} needs a value: --${name} ${placeholder}`)
-      if (placeholder !== null && inline === undefined) left.shift()
-      given.set(name, value ?? '')
+      const value = inline ?? (left[0]?.startsWith('-') ? '' : left.shift())
+      if (!value) throw new UsageError(`--${name} needs a value: --${name} ${placeholder}`)
+      given.set(name, value)
     }
   }
   return { words, given }
@@ -154,13 +150,14 @@ export function parseArguments(argv: readonly string[]): Run | 'help' | 'version
     throw new UsageError(
       `${name === undefined ? 'expected a command' : `there is no command${shown(name)}: expected one`} of ${COMMAND_NAMES.join(', ')}; a store is named by --store URL`,
     )
-  const { takes, options } = commandOf(command)
+  const { takes, options = SESSIONS, also } = commandOf(command)
+  const taken = takes === '' ? [] : takes.split(' ')
   for (const option of given.keys())
-    if (!options.includes(option)) throw new UsageError(`${command} takes no --${option}`)
-  const missing = takes[rest.length]
-  if (missing !== undefined && !missing.endsWith('?'))
+    if (option !== also && !options.includes(option)) throw new UsageError(`${command} takes no --${option}`)
+  const missing = taken[rest.length]
+  if (missing !== undefined && !missing.startsWith('['))
     throw new UsageError(`${missing} is missing: coatcheck ${usageOf(command)}`)
-  if (rest.length > takes.length)
+  if (rest.length > taken.length)
     throw new UsageError(`there is one word too many${shown(rest.at(-1)!)}: coatcheck ${usageOf(command)}`)
   if (command === 'doctor') {
     if (rest[0] !== undefined) given.set('store', rest[0])

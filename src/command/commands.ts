@@ -1,6 +1,6 @@
 // The commands, once the store is open.
 import type { SessionInfo } from 'coatcheck'
-import type { CommandName, Given } from './arguments.ts'
+import type { Given } from './arguments.ts'
 import { Failure, plain } from './errors.ts'
 import { counted, type Output } from './output.ts'
 import type { Sessions, SqlStore } from './stores.ts'
@@ -25,14 +25,13 @@ export interface Task {
 
 /** Creates the tables, and says whether there was anything to do. */
 async function migrate({ sql, name, output }: Task): Promise<void> {
-  const wasThere = sql === null || (await sql.isMigrated())
+  if (sql === null)
+    return output.result(`${name}: there is nothing to migrate, Redis needs no tables.`, { migrated: false })
+  const wasThere = await sql.isMigrated()
   if (!wasThere) await sql.migrate()
-  const text =
-    sql === null
-      ? 'there is nothing to migrate, Redis needs no tables.'
-      : wasThere
-        ? 'the tables are there, nothing was changed.'
-        : 'the tables were missing and have been created.'
+  const text = wasThere
+    ? 'the tables are there, nothing was changed.'
+    : 'the tables were missing and have been created.'
   await output.result(`${name}: ${text}`, { migrated: !wasThere })
 }
 
@@ -96,7 +95,7 @@ async function list(task: Task): Promise<void> {
     if (!output.json && found === 0) output.line(row(HEAD), {})
     found += 1
     output.line(row(cellsOf(info)), objectOf(info))
-    if (output.isFull) await output.flush()
+    if (found % 100 === 0) await output.flush()
   }
   await output.flush()
   if (!output.json) output.say(`${counted(found)}${user === null ? '' : ` of ${whose(user)}`}.`)
@@ -122,7 +121,7 @@ async function revoke(task: Task): Promise<void> {
 }
 
 /** Ends all sessions of one user. */
-async function invalidateUser(task: Task): Promise<void> {
+async function endUser(task: Task): Promise<void> {
   const { sessions, user, minPasswordVersion, output } = task
   const count = await sessions.invalidateUser(user!, minPasswordVersion === undefined ? {} : { minPasswordVersion })
   const refused =
@@ -132,7 +131,7 @@ async function invalidateUser(task: Task): Promise<void> {
 }
 
 /** Logs everyone out; asks first, unless told not to. */
-async function invalidateAll(task: Task): Promise<void> {
+async function endAll(task: Task): Promise<void> {
   const { sessions, given, output } = task
   if (!given.has('yes') && !(await isWanted(task))) throw new Failure('nothing was ended, since the answer was not yes')
   const count = await sessions.invalidateAll()
@@ -148,12 +147,4 @@ async function isWanted({ name, sessions, given, output, ask }: Task): Promise<b
 }
 
 /** By the names of the commands. */
-export const RUN: Readonly<Record<Exclude<CommandName, 'ddl' | 'doctor'>, (task: Task) => Promise<void>>> = {
-  migrate,
-  sweep,
-  count,
-  list,
-  revoke,
-  'invalidate-user': invalidateUser,
-  'invalidate-all': invalidateAll,
-}
+export const RUN = { migrate, sweep, count, list, revoke, 'invalidate-user': endUser, 'invalidate-all': endAll }

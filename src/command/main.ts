@@ -27,7 +27,8 @@ export async function main(argv: readonly string[], io: Io): Promise<ExitCode> {
   try {
     const asked = parseArguments(argv)
     if (asked === 'help') await output.result(HELP, {})
-    else if (asked === 'version') await output.result(createRequire(import.meta.url)('coatcheck/package.json').version, {})
+    else if (asked === 'version')
+      await output.result(createRequire(import.meta.url)('coatcheck/package.json').version, {})
     else await run(asked, output, io)
     return EXIT.done
   } catch (error) {

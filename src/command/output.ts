@@ -6,9 +6,6 @@ export class OutputFailed extends Failure {}
 /** The reader is gone, as `head` is after ten lines. */
 export class OutputClosed extends OutputFailed {}
 
-/** A piece of this many characters is written at once: a line each would be slow. */
-const PIECE = 16_384
-
 export type Stream = Pick<NodeJS.WriteStream, 'write' | 'on'>
 
 /** Standard output for results, standard error for everything else. */
@@ -33,15 +30,10 @@ export class Output {
     return this.flush()
   }
 
-  /** One of many lines; `flush` in between. */
+  /** One of many lines; `flush` in between, but not after each: that would be slow. */
   line(text: string, value: object): void {
     // JSON.stringify escapes control characters up to U+001F only.
     this.#piece += `${this.json ? plain(JSON.stringify(value)) : text}\n`
-  }
-
-  /** Whether so much is waiting that it should be written. */
-  get isFull(): boolean {
-    return this.#piece.length >= PIECE
   }
 
   /** @throws OutputClosed, or why it could not be written */

@@ -20,14 +20,6 @@ export type SqlStore = PostgresStore | MysqlStore | SqliteStore
 /** User IDs are text: so a command reads those of every application, and prints them exactly. */
 export type Sessions = SessionManager<Record<string, unknown>, 'string'>
 
-export interface OpenStore {
-  readonly store: Store
-  /** The same if it has tables. */
-  readonly sql: SqlStore | null
-  facts(): Promise<Facts>
-  close(): unknown
-}
-
 /** A server's own words about itself. */
 export interface Facts {
   readonly product: string
@@ -36,6 +28,21 @@ export interface Facts {
   readonly now: number | string | null
   /** Redis' answer to INFO. */
   readonly info?: string
+}
+
+/** What a driver makes of a URL. */
+interface Connection {
+  /** What the store takes. */
+  readonly client: object
+  readonly ready: Promise<unknown>
+  readonly facts: () => Promise<Facts>
+  readonly close: () => unknown
+}
+
+export interface OpenStore extends Pick<Connection, 'facts' | 'close'> {
+  readonly store: Store
+  /** The same if it has tables. */
+  readonly sql: SqlStore | null
 }
 
 interface Opening {
@@ -48,8 +55,14 @@ interface Opening {
 }
 
 const ignore = () => {}
+const LATE = Symbol('late')
 /** How many calls go out at once: invalidate-all ends several users at a time. */
 const CONNECTIONS = 10
+
+const sqlStoreOf = (kind: StoreKind) =>
+  kind === 'redis' || kind === 'redis-cluster'
+    ? null
+    : { postgres: PostgresStore, mysql: MysqlStore, sqlite: SqliteStore }[kind]
 
 function sqlOptions(given: Given): { table?: string; schema?: string } {
   const [table, schema] = [given.get('table'), given.get('schema')]
@@ -57,53 +70,19 @@ function sqlOptions(given: Given): { table?: string; schema?: string } {
 }
 
 /** The DDL of a store; `null` if none is needed. */
-export function ddlOf(kind: StoreKind, given: Given): string | null {
-  if (kind === 'redis' || kind === 'redis-cluster') return null
-  const Sql = { postgres: PostgresStore, mysql: MysqlStore, sqlite: SqliteStore }[kind]
-  return Sql.ddl(sqlOptions(given))
-}
+export const ddlOf = (kind: StoreKind, given: Given): string | null => sqlStoreOf(kind)?.ddl(sqlOptions(given)) ?? null
 
-/** Waits for a connection; one that is not made in time, or not at all, is given up. */
-async function reach<T>(opening: Promise<T>, timeout: number, giveUp: () => unknown): Promise<T> {
-  const late = wait(timeout, undefined, { ref: false }).then(() => {
-    throw new Failure(`no answer within ${timeout} ms`)
-  })
-  try {
-    return await Promise.race([opening, late])
-  } catch (error) {
-    // Not waited for: a server that does not answer may not say good-bye either.
-    Promise.resolve().then(giveUp).catch(ignore)
-    throw error
-  } finally {
-    late.catch(ignore)
-  }
-}
-
-type RedisClient = ConstructorParameters<typeof RedisStore>[0]
-type Send = (command: string) => Promise<unknown>
-
-/** The store over a client that is connected. */
-function openedRedis(client: RedisClient, send: Send, close: () => unknown, { given }: Opening): OpenStore {
-  const prefix = given.get('prefix')
-  const store = new RedisStore(client, {
-    ...(prefix !== undefined && { prefix }),
-    allowEviction: given.has('allow-eviction'),
-    singleSlot: given.has('single-slot'),
-  })
-  const facts = async () => {
-    const [info, time] = [String(await send('INFO')), (await send('TIME')) as (string | Buffer)[]]
-    const [, name, version = ''] = /^(valkey|redis)_version:(\S+)/m.exec(info) ?? []
-    const now = Number(time[0]) * 1000 + Number(time[1]) / 1000
-    return { product: name === 'valkey' ? 'Valkey' : 'Redis', version, now, info }
-  }
-  return { store, sql: null, facts, close }
+const redisFacts = (send: (command: string) => Promise<unknown>) => async () => {
+  const [info, time] = [String(await send('INFO')), (await send('TIME')) as (string | Buffer)[]]
+  const [, name, version = ''] = /^(valkey|redis)_version:(\S+)/m.exec(info) ?? []
+  const now = Number(time[0]) * 1000 + Number(time[1]) / 1000
+  return { product: name === 'valkey' ? 'Valkey' : 'Redis', version, now, info }
 }
 
 /** The user and the password, if the URL has them. */
 const loginOf = ({ username, password }: StoreUrl) => ({ ...(username && { username }), ...(password && { password }) })
 
-async function withNodeRedis(driver: typeof redis, opening: Opening): Promise<OpenStore> {
-  const { url, timeout } = opening
+function withNodeRedis(driver: typeof redis, url: StoreUrl, timeout: number): Connection {
   // Nothing reconnects: a command that failed is repeated by its operator, who knows of it.
   const socket = { connectTimeout: timeout, reconnectStrategy: false } as const
   const tls = url.tls && { tls: true as const }
@@ -115,15 +94,14 @@ async function withNodeRedis(driver: typeof redis, opening: Opening): Promise<Op
           defaults: { ...loginOf(url), socket: { ...socket, ...tls } },
         })
   client.on('error', ignore)
-  await reach(client.connect() as Promise<unknown>, timeout, () => client.destroy())
   const { sendCommand } = client as { sendCommand(...args: unknown[]): Promise<unknown> }
-  const send = (command: string) =>
-    sendCommand.apply(client, url.kind === 'redis' ? [[command]] : [undefined, true, [command]])
-  return openedRedis(client, send, () => (client.isOpen ? client.destroy() : undefined), opening)
+  const facts = redisFacts(command =>
+    sendCommand.apply(client, url.kind === 'redis' ? [[command]] : [undefined, true, [command]]),
+  )
+  return { client, ready: client.connect(), facts, close: () => client.isOpen && client.destroy() }
 }
 
-async function withIoredis(driver: typeof ioredis, opening: Opening): Promise<OpenStore> {
-  const { url, timeout } = opening
+function withIoredis(driver: typeof ioredis, url: StoreUrl, timeout: number): Connection {
   const options = {
     lazyConnect: true,
     connectTimeout: timeout,
@@ -141,75 +119,68 @@ async function withIoredis(driver: typeof ioredis, opening: Opening): Promise<Op
   client.on('error', (error: Error & { lastNodeError?: unknown }) => {
     reason ??= error.lastNodeError ?? error
   })
-  const connect = async () => {
-    try {
-      await client.connect()
-      // A wrong password is told by an event alone, and by each command.
-      await client.call('PING')
-    } catch (error) {
+  // A wrong password is told by an event alone, and by each command.
+  const ready = client
+    .connect()
+    .then(() => client.call('PING'))
+    .catch((error: unknown) => {
       throw reason ?? error
-    }
-  }
-  const close = () => client.disconnect()
-  await reach(connect(), timeout, close)
-  return openedRedis(client, command => client.call(command), close, opening)
+    })
+  return { client, ready, facts: redisFacts(command => client.call(command)), close: () => client.disconnect() }
 }
 
-async function withPg(driver: typeof pg, { url, given, timeout }: Opening): Promise<OpenStore> {
-  const pool = new driver.Pool({
-    ...(url.url !== '' && { connectionString: url.url }),
+function withPg(driver: typeof pg, { url }: StoreUrl, timeout: number): Connection {
+  const client = new driver.Pool({
+    ...(url !== '' && { connectionString: url }),
     connectionTimeoutMillis: timeout,
     max: CONNECTIONS,
     fallback_application_name: 'coatcheck',
   } as pg.PoolConfig)
-  pool.on('error', ignore)
-  const client = await reach(pool.connect(), timeout, () => pool.end())
-  client.release()
-  const store = new PostgresStore(pool, sqlOptions(given))
+  client.on('error', ignore)
   const facts = async () => {
-    const { rows } = await pool.query(
-      `SELECT 'PostgreSQL' AS product, current_setting('server_version') AS version, extract(epoch FROM clock_timestamp()) * 1000 AS now`,
+    const { rows } = await client.query<Facts>(
+      `SELECT 'PostgreSQL' AS product, current_setting('server_version') AS version,
+         extract(epoch FROM clock_timestamp()) * 1000 AS now`,
     )
-    return rows[0] as Facts
+    return rows[0]!
   }
-  return { store, sql: store, facts, close: () => pool.end() }
+  return { client, ready: client.connect().then(one => one.release()), facts, close: () => client.end() }
 }
 
-async function withMysql(driver: typeof mysql, { url, given, timeout }: Opening): Promise<OpenStore> {
-  const pool = driver.createPool({ uri: url.url, connectTimeout: timeout, connectionLimit: CONNECTIONS })
-  const connection = await reach(pool.getConnection(), timeout, () => pool.end())
-  connection.release()
-  const store = new MysqlStore(pool, sqlOptions(given))
+function withMysql(driver: typeof mysql, { url }: StoreUrl, timeout: number): Connection {
+  const client = driver.createPool({ uri: url, connectTimeout: timeout, connectionLimit: CONNECTIONS })
   const facts = async () => {
-    const [rows] = await pool.query(
-      `SELECT IF(VERSION() LIKE '%MariaDB%', 'MariaDB', 'MySQL') AS product, VERSION() AS version, UNIX_TIMESTAMP(NOW(3)) * 1000 AS now`,
+    const [rows] = await client.query(
+      `SELECT IF(VERSION() LIKE '%MariaDB%', 'MariaDB', 'MySQL') AS product, VERSION() AS version,
+         UNIX_TIMESTAMP(NOW(3)) * 1000 AS now`,
     )
     return (rows as Facts[])[0]!
   }
-  return { store, sql: store, facts, close: () => pool.end() }
+  return { client, ready: client.getConnection().then(one => one.release()), facts, close: () => client.end() }
 }
 
 /** The common part of better-sqlite3, libsql and `DatabaseSync`. */
 type Database = ConstructorParameters<typeof SqliteStore>[0] & { close(): unknown }
 type DatabaseClass = new (file: string) => Database
+type SqliteDriver = DatabaseClass | { DatabaseSync: DatabaseClass }
 
-function withSqlite(driver: DatabaseClass | { DatabaseSync: DatabaseClass }, { url, given }: Opening): OpenStore {
-  const database = new (classIn(driver))(url.url)
-  const store = new SqliteStore(database, sqlOptions(given))
+const open = (driver: SqliteDriver, file: string): Database =>
+  new ('DatabaseSync' in driver ? driver.DatabaseSync : driver)(file)
+
+function withSqlite(driver: SqliteDriver, { url }: StoreUrl): Connection {
+  const client = open(driver, url)
   const facts = async () =>
-    database.prepare("SELECT 'SQLite' AS product, sqlite_version() AS version, NULL AS now").all()[0] as Facts
-  return { store, sql: store, facts, close: () => database.close() }
+    client.prepare("SELECT 'SQLite' AS product, sqlite_version() AS version, NULL AS now").all()[0] as Facts
+  return { client, ready: Promise.resolve(), facts, close: () => client.close() }
 }
 
-const classIn = (driver: DatabaseClass | { DatabaseSync: DatabaseClass }): DatabaseClass =>
-  'DatabaseSync' in driver ? driver.DatabaseSync : driver
+type Connect = (driver: never, url: StoreUrl, timeout: number) => Connection
 
-type Open = (driver: never, opening: Opening) => OpenStore | Promise<OpenStore>
-
+const REDIS = { redis: withNodeRedis, ioredis: withIoredis }
 /** The drivers of each store by the names of their modules, the first choice first. */
-const DRIVERS: Readonly<Record<StoreKind, Readonly<Record<string, Open>>>> = {
-  redis: { redis: withNodeRedis, ioredis: withIoredis },
-  'redis-cluster': { redis: withNodeRedis, ioredis: withIoredis },
+const DRIVERS: Readonly<Record<StoreKind, Readonly<Record<string, Connect>>>> = {
+  redis: REDIS,
+  'redis-cluster': REDIS,
   postgres: { pg: withPg },
   mysql: { 'mysql2/promise': withMysql },
   sqlite: { 'better-sqlite3': withSqlite, libsql: withSqlite, 'node:sqlite': withSqlite },
@@ -237,27 +208,52 @@ function load(name: string): unknown {
  * @throws Failure that says what to install, or an error of the driver, whose message may contain the password
  */
 export async function openStore(opening: Opening): Promise<OpenStore> {
-  const { kind, url, product } = opening.url
-  if (kind === 'sqlite' && !opening.makes && !existsSync(url))
+  const { url, timeout } = opening
+  if (url.kind === 'sqlite' && !opening.makes && !existsSync(url.url))
     throw new Failure('there is no such file: coatcheck migrate makes one')
-  const drivers = Object.entries(DRIVERS[kind])
+  const drivers = Object.entries(DRIVERS[url.kind])
   const broken: string[] = []
-  for (const [name, open] of drivers) {
+  for (const [name, connect] of drivers) {
     let driver: unknown
     try {
       driver = load(name)
       // A binary that is for another Node.js shows only when a database is opened.
-      if (driver !== null && kind === 'sqlite') new (classIn(driver as DatabaseClass))(':memory:').close()
+      if (driver !== null && url.kind === 'sqlite') open(driver as SqliteDriver, ':memory:').close()
     } catch (error) {
       broken.push(`${name} cannot be loaded (${messageOf(error)})`)
       continue
     }
-    if (driver !== null) return open(driver as never, opening)
+    if (driver !== null) return storeOver(connect(driver as never, url, timeout), opening)
   }
   if (broken.length > 0) throw new Failure(broken.join('; '))
-  const [first, ...others] = drivers
-    .map(([name]) => name.replace('/promise', ''))
-    .filter(name => !name.startsWith('node:'))
+  const [first, ...others] = drivers.map(([name]) => name.replace('/promise', '')).filter(name => !/^node:/.test(name))
   const or = others.length === 0 ? '' : ` (or ${others.join(', ')})`
-  throw new Failure(`${product} needs a driver that is not installed here: npm i ${first}${or}`)
+  throw new Failure(`${url.product} needs a driver that is not installed here: npm i ${first}${or}`)
+}
+
+/** Waits for a connection; one that is not made in time, or not at all, is given up. */
+async function storeOver(
+  { client, ready, facts, close }: Connection,
+  { url, given, timeout }: Opening,
+): Promise<OpenStore> {
+  const late = wait(timeout, LATE, { ref: false })
+  try {
+    if ((await Promise.race([ready, late])) === LATE) throw new Failure(`no answer within ${timeout} ms`)
+    const Sql = sqlStoreOf(url.kind)
+    if (Sql !== null) {
+      const sql = new Sql(client as never, sqlOptions(given))
+      return { store: sql, sql, facts, close }
+    }
+    const prefix = given.get('prefix')
+    const store = new RedisStore(client as never, {
+      ...(prefix !== undefined && { prefix }),
+      allowEviction: given.has('allow-eviction'),
+      singleSlot: given.has('single-slot'),
+    })
+    return { store, sql: null, facts, close }
+  } catch (error) {
+    // Not waited for: a server that does not answer may not say good-bye either.
+    Promise.resolve().then(close).catch(ignore)
+    throw error
+  }
 }
