@@ -60,13 +60,13 @@ export class BesideOldStore implements Pick<KeptSessions, 'load' | 'save' | 'tou
   }
 
   async #isMarked(sid: string): Promise<boolean> {
-    return (await this.#marks.read(sid, this.#context.deadline())) !== undefined
+    return (await this.#marks.read(sid, this.#context.begin().deadline)) !== undefined
   }
 
   async #mark(sid: string): Promise<void> {
     const now = this.#context.now()
     const life = { data: null, seenAt: now, expiresAt: now + this.#context.options.absolute }
-    await this.#marks.create(sid, OVER, life, this.#context.deadline())
+    await this.#marks.create(sid, OVER, life, this.#context.begin().deadline)
   }
 
   /** koa-session's stores have no `touch`. */

@@ -115,14 +115,14 @@ export class KeptSessions {
 
   /** The session, new or found by hand; `null` if it has ended meanwhile. */
   async #begin(sid: string, texts: Texts, byHand: boolean): Promise<Held | null> {
-    const context = this.#context
+    const context = this.#context.begin()
     const id = this.idOf(sid)
     const isEnded = () => context.recentlyEnded.isEnded(context.keyOf(id))
     if (isEnded()) return null
     this.#checkNew(sid)
     const values = dataOf(texts)
     const owner = this.#ownerOf(values)
-    const call = context.call(context.deadline())
+    const call = context.call()
     // No password was verified for a session that is set by hand.
     const data = initialData(context, { data: values, ...(byHand && { verifiedAt: null }) })
     const record = newRecord(context, id, owner, data, call.now)
@@ -155,13 +155,12 @@ export class KeptSessions {
    * that another record takes its place, and a forward leads there for as long as it lives.
    */
   #logIn(session: AnySession, change: Values, owner: Owner): Promise<AnySession | null> {
-    const context = this.#context
-    const deadline = context.deadline()
-    return write(context, 'replace', fromSnapshot(context, session), deadline, async ({ id, record }) => {
+    const context = this.#context.begin()
+    return write(context, 'replace', fromSnapshot(context, session), async ({ id, record }) => {
       const data = { ...draftOf(context, record), ...change }
       const salt = newSalt()
       const nextId = deriveId(shardOf(id), id, 'regenerate', salt)
-      const call = context.call(deadline)
+      const call = context.call()
       const next = newRecord(context, nextId, owner, initialData(context, { data }), call.now)
       const forward = { salt, until: next.absoluteExpiresAt }
       const limit = limitFor(context, owner)

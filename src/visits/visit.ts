@@ -142,7 +142,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#inTurn(async () => {
       const before = await this.get()
       if (before === null || !Object.hasOwn(before.data as object, key)) return undefined
-      const { session, value } = await takeKey(this.#context, before, key)
+      const { session, value } = await takeKey(this.#context.begin(), before, key)
       this.#takeWritten(session)
       return value as Data[K] | undefined
     })
@@ -304,8 +304,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   async #touch(): Promise<Session<Data, Ids> | null> {
     const session = this.#session ?? null
     if (session === null || session.secret !== this.#id || !this.#canSend()) return session
-    const context = this.#context
-    const touching = touch(context, fromSnapshot(context, session), context.now(), context.deadline())
+    const context = this.#context.begin()
+    const touching = touch(context, fromSnapshot(context, session), context.now())
     if (touching === null) return session
     const touched = await touching
     return this.#session === session ? this.#sendIfDue(touched) : (this.#session ?? null)
