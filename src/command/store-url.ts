@@ -79,15 +79,15 @@ export function parseStoreUrl(
   if (/[@#]/.test(path + query)) throw wrong(`there is an @ or a # after the host; ${ENCODING}`)
   const at = authority.lastIndexOf('@')
   const [, user = '', pass = ''] = /^([^:]*):?(.*)$/s.exec(authority.slice(0, Math.max(at, 0))) ?? []
-  const place = authority.slice(at + 1)
+  const hosts = authority.slice(at + 1)
   const [username, password, database] = [user, pass, path.slice(1)].map(part =>
     decoded(part, () => wrong(`it cannot be read; ${ENCODING}`)),
   ) as [string, string, string]
   const isTls = scheme.startsWith('rediss')
   const isCluster = kind === 'redis-cluster'
   // PostgreSQL on this machine is also reached by a socket: postgres:///DATABASE.
-  const isSocket = kind === 'postgres' && place === ''
-  const nodes = isSocket ? [] : (isCluster ? place.split(',') : [place]).map(hostFrom)
+  const isSocket = kind === 'postgres' && hosts === ''
+  const nodes = isSocket ? [] : (isCluster ? hosts.split(',') : [hosts]).map(hostFrom)
   if (nodes.includes(null)) throw wrong(`this is no host with a port from 1 to 65535; ${ENCODING}`)
   if (isCluster && database !== '') throw wrong('a cluster has no databases')
   if (kind === 'redis' && !/^\d{0,5}$/.test(database)) throw wrong('the database of Redis is a number')

@@ -188,13 +188,13 @@ const DRIVERS: Readonly<Record<StoreKind, Readonly<Record<string, Connect>>>> = 
 
 // Drivers are the operator's: looked for in the current folder, as an import of the application would be,
 // then beside the package itself (npx -p coatcheck -p pg).
-const PLACES = [join(process.cwd(), 'from-here.js'), import.meta.url]
+const STARTS = [join(process.cwd(), 'from-here.js'), import.meta.url]
 
 /** A module that is installed here, or `null`. One that lacks a package of its own is broken, not missing. */
 function load(name: string): unknown {
-  for (const place of PLACES)
+  for (const start of STARTS)
     try {
-      return createRequire(place)(name)
+      return createRequire(start)(name)
     } catch (error) {
       const { code, message } = error as { code?: unknown; message?: unknown }
       const isMissing = code === 'MODULE_NOT_FOUND' && String(message).includes(`'${name}'`)
