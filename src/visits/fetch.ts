@@ -125,7 +125,7 @@ class ResponseVisit<Data extends object, Ids extends UserIds, Input extends obje
     this.#fetchRequest.isSent = true
     // Response.error() has status 0, a handshake 101. Neither can be copied, and neither carries cookies.
     if (response.status < 200) return response
-    const rules = this.headRules()
+    const rules = this.finalRules()
     if (rules.vary.length === 0) return response
     const headers = new Headers(response.headers)
     writeRules(rules, new FetchHead(headers))
@@ -167,6 +167,9 @@ function isHandshake({ headers }: Request): boolean {
  * `visits.handle(request, async visit => response)`, or `visits.of(request)` and at the end `visit.respond(response)`.
  * Asked again for the same Request, it is the same visit.
  * @throws TypeError that quotes the option which is malformed or impossible
+ * @example
+ * const visits = fetchVisits(sessions)
+ * const serve = (request: Request) => visits.handle(request, async visit => Response.json((await visit.get())?.user))
  */
 export function fetchVisits<Data extends object, Ids extends UserIds, Input extends object>(
   sessions: SessionManager<Data, Ids, Input>,
