@@ -3,7 +3,7 @@ import { isPlain } from '../data/plain.ts'
 import type { AnySession, Session, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/users.ts'
 import { responseCookie } from '../visits/cookie.ts'
-import { FetchHead, type HeadRules, writeRules } from '../visits/head.ts'
+import { FetchHead, type MoreRules, writeRules } from '../visits/head.ts'
 import type { Visit } from '../visits/types.ts'
 import { type Asked, headerOf } from './asked.ts'
 import { bindingIn, deviceIn, keysOf, newOffer } from './binding.ts'
@@ -35,13 +35,13 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
   #begun: AnySession | null = null
   #hasLoggedOut = false
   /** Called before the response first says something about the device. */
-  #onHead: ((rules: () => HeadRules) => void) | null
+  #onHead: ((rules: () => MoreRules) => void) | null
 
   constructor(
     inner: Visit<Data, Ids, Input>,
     request: Asked,
     devices: Devices,
-    onHead: ((rules: () => HeadRules) => void) | null = null,
+    onHead: ((rules: () => MoreRules) => void) | null = null,
   ) {
     this.#inner = inner
     this.#request = request
@@ -143,7 +143,7 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
   }
 
   /** The headers about devices, if the head of the response were written now. */
-  headRules(): HeadRules {
+  headRules(): MoreRules {
     const request = this.#request
     const { cookie } = this.#devices.setup
     const offer = this.#begun === null ? null : this.#devices.offer(this.#begun)

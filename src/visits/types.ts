@@ -118,7 +118,7 @@ export interface VisitRequest {
   readonly secure: boolean
   /** A WebSocket handshake or the like: it is a GET, but guarded as an unsafe request. */
   readonly upgrade?: boolean | undefined
-  header(name: 'origin' | 'sec-fetch-site' | 'sec-fetch-mode' | 'host'): string | null | undefined
+  header(name: 'origin' | 'sec-fetch-site' | 'host'): string | null | undefined
   /** Whether cookies can still be sent. @default always */
   canSend?(): boolean
   /** Called before the response first depends on a cookie: `rules` says what its head has to carry, once it is written. */

@@ -192,8 +192,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     })
   }
 
-  logOut(callback?: undefined): Promise<void> {
-    if (callback !== undefined) throw new TypeError('logOut: takes no callback, it returns a promise: await it')
+  logOut(): Promise<void> {
     return this.#inTurn(async () => {
       const current = await this.#current()
       const { cookie, rememberCookie } = this.#setup

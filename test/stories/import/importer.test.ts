@@ -391,7 +391,7 @@ describe('logout', () => {
     expect((await world.two.ask(OLD)).name).toBeNull()
     world.clock.now = BEGIN + 25 * HOUR
     world.old.put(SID, { cookie: cookieAt(world.clock.now), ...ada })
-    expect((await world.two.ask(OLD)).name, 'the floor is forgotten by now').toBeNull()
+    expect((await world.two.ask(OLD)).name, 'the minimum password version is forgotten by now').toBeNull()
   })
 })
 
