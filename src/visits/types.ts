@@ -73,6 +73,14 @@ export interface Visit<
    * response.writeHead(303, { Location: '/' }).end()
    */
   logOut(): Promise<void>
+  /**
+   * Runs `leave` when this browser leaves what it came with: in `logIn`, and at the end of `logOut`, for a session that another
+   * service keeps for it. If it fails, so does the call: the login has no session, and the logout clears no cookie. It may run
+   * again, and must not call the visit.
+   * @example
+   * visit.onLeave(() => fetch('https://old.example/logout', { method: 'POST' }))
+   */
+  onLeave(leave: () => unknown): void
   /** A token for a form of this session, masked afresh at each call; `null` without a session. */
   csrfToken(): Promise<string | null>
   /**
