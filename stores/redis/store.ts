@@ -72,6 +72,10 @@ type Old = { readonly key: string; readonly version: number }
  *
  * @throws TypeError for a client of unknown shape, one that was never connected, reads from replicas or has a key prefix,
  * and for invalid options.
+ * @example
+ * const client = createClient({ url: 'redis://localhost' })
+ * await client.connect()
+ * const store = new RedisStore(client)
  */
 export class RedisStore implements Store {
   readonly #keys: Keys

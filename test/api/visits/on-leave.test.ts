@@ -3,7 +3,7 @@ import { openVisit } from 'coatcheck/custom-server'
 import { deviceBound } from 'coatcheck/device-bound'
 import { fetchVisits } from 'coatcheck/fetch'
 import { describe, expect, it } from 'vitest'
-import { ada, type AnyVisit, jar, type Manager, makeSessions } from '../../support/edge-service.ts'
+import { type AnyVisit, ada, jar, type Manager, makeSessions } from '../../support/edge-service.ts'
 
 const kinds: Record<string, (sessions: Manager, cookie: string) => AnyVisit> = {
   openVisit: (sessions, cookie) => openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null }),

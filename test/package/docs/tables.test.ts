@@ -191,7 +191,7 @@ const methodsIn = (rows: string[][]) => [...new Set(rows.flatMap(([cell]) => cel
 
 describe('the other tables', () => {
   it.each([
-    ['docs/express-session.md', 'Options', [['src/express-session/options.ts', 'ExpressSessionOptions']]],
+    ['docs/connect.md', 'Options', [['src/connect/options.ts', 'ConnectStoreOptions']]],
     ['docs/stores/mysql.md', 'Options', [['stores/sql/base/schema.ts', 'SqlStoreOptions']]],
     ['docs/stores/sqlite.md', 'Options', [['stores/sql/base/schema.ts', 'SqlStoreOptions']]],
     [
