@@ -1,12 +1,11 @@
 // A rolling deploy: some nodes have only the old store, and some have both. Each save here goes to both stores. A mark says
 // that a session was in both: if one of them no longer has it, it has ended there.
-import { dataOf, type Texts } from '../express-session/values.ts'
 import { answerOf } from '../import/from.ts'
 import { Marks, OVER } from '../import/marks.ts'
 import type { CallbackStore } from '../import/readers/callback-store.ts'
 import { type Context, contextOf } from '../manager/context.ts'
 import { Held, type KeptSessions } from './kept-sessions.ts'
-import { textsOf, withCookie } from './values.ts'
+import { dataOf, type Texts, textsOf, withCookie } from './values.ts'
 
 /** The store that express-session, @fastify/session or koa-session had before. */
 export interface OldConnectStore extends CallbackStore {

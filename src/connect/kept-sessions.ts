@@ -1,8 +1,5 @@
 // The sessions of a middleware as records of ours. The middleware draws the ID, and loads and saves a session as a whole. We
 // remember each load, so that a save writes only the keys that changed, and only if the session is still there.
-import { identityOf } from '../express-session/identity.ts'
-import type { BridgedUser } from '../express-session/options.ts'
-import { changeOf, dataOf, type Texts } from '../express-session/values.ts'
 import { type Context, contextOf } from '../manager/context.ts'
 import { fromSnapshot, recordOfSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
@@ -12,7 +9,8 @@ import { deriveId, hashOf, newSalt, type SessionId, shardOf } from '../session/i
 import type { AnySession } from '../session/session.ts'
 import { ANONYMOUS, type Owner } from '../session/users.ts'
 import { Recent } from '../time/recent.ts'
-import { hasExpired, textsOf, toStore, type Values, withCookie } from './values.ts'
+import { type ConnectUser, identityOf } from './identity.ts'
+import { changeOf, dataOf, hasExpired, type Texts, textsOf, toStore, type Values, withCookie } from './values.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: of any data and user IDs
 export type AnyManager = SessionManager<any, any, any>
@@ -24,6 +22,8 @@ export class Held {
   session: AnySession | null
   /** Of this object: parallel requests may have changed other keys in the store. */
   texts: Texts
+  /** That this object belongs to, for `userOf`: a context in Koa. */
+  request: Values = {}
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(sid: string, session: AnySession | null = null, texts: Texts = new Map()) {
@@ -53,13 +53,13 @@ const MIN_DIFFERENCE = 5
 export class KeptSessions {
   readonly manager: AnyManager
   readonly #context: Context
-  readonly #userOf: (data: Values) => BridgedUser | null | undefined
+  readonly #userOf: (data: Values, request: Values) => ConnectUser | null | undefined
   readonly #shard: string
   /** The IDs of sessions that moved, by the first one, so that a request reads once. */
   readonly #moved = new Recent<SessionId>(Number.POSITIVE_INFINITY)
   #lastNew = ''
 
-  constructor(manager: AnyManager, userOf: (data: Values) => BridgedUser | null | undefined) {
+  constructor(manager: AnyManager, userOf: (data: Values, request: Values) => ConnectUser | null | undefined) {
     this.manager = manager
     this.#context = contextOf(manager, 'connectStore: ')
     this.#userOf = userOf
@@ -90,14 +90,14 @@ export class KeptSessions {
    * a session; one that was set `byHand` takes the place of the stored one, as in other stores.
    */
   async save(held: Held, given: Texts, byHand = false): Promise<boolean> {
-    const { sid } = held
+    const { sid, request } = held
     if (hasExpired(given)) {
       await this.destroy(sid)
       return false
     }
     const texts = toStore(given)
-    const from = held.session === null ? await this.#begin(sid, texts, byHand) : held
-    const session = from && (await this.#change(from, texts))
+    const from = held.session === null ? await this.#begin(held, texts, byHand) : held
+    const session = from && (await this.#change(from, texts, request))
     if (session === null) return false
     Object.assign(held, { session, texts })
     return true
@@ -106,6 +106,7 @@ export class KeptSessions {
   /** Of a request that changed nothing. That the session is in use was written down when it was loaded; its cookie may be new. */
   async touch(given: Held, cookie: unknown): Promise<boolean> {
     const held = given.session === null ? await this.load(given.sid) : given
+    if (held !== null) held.request = given.request
     return held !== null && this.save(held, withCookie(held.texts, cookie))
   }
 
@@ -114,14 +115,14 @@ export class KeptSessions {
   }
 
   /** The session, new or found by hand; `null` if it has ended meanwhile. */
-  async #begin(sid: string, texts: Texts, byHand: boolean): Promise<Held | null> {
+  async #begin({ sid, request }: Held, texts: Texts, byHand: boolean): Promise<Held | null> {
     const context = this.#context.begin()
     const id = this.idOf(sid)
     const isEnded = () => context.recentlyEnded.isEnded(context.keyOf(id))
     if (isEnded()) return null
     this.#checkNew(sid)
     const values = dataOf(texts)
-    const owner = this.#ownerOf(values)
+    const owner = this.#ownerOf(values, request)
     const call = context.call()
     // No password was verified for a session that is set by hand.
     const data = initialData(context, { data: values, ...(byHand && { verifiedAt: null }) })
@@ -139,10 +140,10 @@ export class KeptSessions {
   }
 
   /** Writes what changed since then; `null` if the session has ended. */
-  async #change({ sid, session, texts: before }: Held, texts: Texts): Promise<AnySession | null> {
+  async #change({ sid, session, texts: before }: Held, texts: Texts, request: Values): Promise<AnySession | null> {
     const change = changeOf(texts, before)
     if (session === null || change === null) return session
-    const owner = this.#ownerOf(dataOf(texts))
+    const owner = this.#ownerOf(dataOf(texts), request)
     const isLogin = owner.userId !== null && owner.userId !== recordOfSnapshot(this.#context, session).userId
     if (!isLogin) return this.manager.update(session, change)
     const begun = await this.#logIn(session, change, owner)
@@ -189,9 +190,9 @@ export class KeptSessions {
     this.#lastNew = text
   }
 
-  #ownerOf(values: Values): Owner {
+  #ownerOf(values: Values, request: Values): Owner {
     const { users, options } = this.#context
-    const identity = identityOf(options.userIds, this.#userOf(values))
-    return identity === null ? ANONYMOUS : users.ownerOf({ user: identity.user as never }, this.#context.now())
+    const identity = identityOf(options.userIds, this.#userOf(values, request))
+    return identity === null ? ANONYMOUS : users.ownerOf({ user: identity as never }, this.#context.now())
   }
 }

@@ -1,20 +1,18 @@
-import { passportUser } from '../express-session/identity.ts'
-import type { BridgedUser } from '../express-session/options.ts'
 import type { UserIds } from '../session/users.ts'
 import { aFunction, type OptionPlace, rule } from '../text/check-options.ts'
 import type { OldConnectStore } from './beside-old-store.ts'
-
-/** Who is logged in, as the data of a session says it. */
-export type ConnectUser<Ids extends UserIds = UserIds> = BridgedUser<Ids>
+import type { ConnectUser } from './identity.ts'
 
 /** The options of `connectStore`. */
 export interface ConnectStoreOptions<Ids extends UserIds = UserIds> {
   /**
-   * Who is logged in, by the data of a session; `null` if nobody is. Synchronous.
-   * @default Passport's user: `data.passport.user`, which is text, a number, or an object with an `id`
+   * Who is logged in, by the data of a session; `null` if nobody is. Asked when a request changed the data. Synchronous.
+   * The request is that of Express or Fastify, in Koa it is the context; without one, such as in a `set` by hand, it is `{}`.
+   * @default Passport's user: `data.passport.user`, which is text, a number, or an object with an `id`; name and password
+   * version are that object's, else those of `request.user`
    */
   // biome-ignore lint/suspicious/noExplicitAny: as in the types of express-session, so that a userOf needs no casts
-  userOf?: (data: Record<string, any>) => ConnectUser<Ids> | null | undefined
+  userOf?: (data: Record<string, any>, request: any) => ConnectUser<Ids> | null | undefined
   /**
    * During a rolling deploy: the store of the nodes that are still to be replaced. Their sessions go on here, and those of
    * this node there. Take it away once they are gone. @default none
@@ -35,5 +33,3 @@ export const OPTIONS: OptionPlace<ConnectStoreOptions> = {
     disableTouch: 'a session in use is written down once per touchInterval of the SessionManager',
   },
 }
-
-export const userOfPassport = (data: Record<string, unknown>): ConnectUser | null => passportUser(data, {})

@@ -372,7 +372,7 @@ export class SessionManager<
     return contextOf(this).sweeper.sweep()
   }
 
-  /** The options in effect, for code built over a manager: a middleware, a bridge, a server of your own. */
+  /** The options in effect, for code built over a manager: a middleware, a store of another library, a server of your own. */
   get options(): ManagerOptions<Data, Ids> {
     const context = contextOf(this)
     const { userIds, idle, absolute } = context.options

@@ -156,9 +156,9 @@ describe('who imports whom', () => {
   })
 
   it('only visits know node:http: the core has no server in it', () => {
-    // express-session makes visits for req.session, device-bound wraps them.
+    // device-bound wraps the visits.
     for (const path of SRC)
-      if (imports(path).includes('node:http')) expect(path).toMatch(/^src\/(?:visits|express-session|device-bound)\//)
+      if (imports(path).includes('node:http')) expect(path).toMatch(/^src\/(?:visits|device-bound)\//)
   })
 
   it('stores take the contract, deadlines and the texts of messages from src, and nothing else', () => {
@@ -212,7 +212,6 @@ describe('who imports whom', () => {
       'import',
       'better-auth',
       'device-bound',
-      'express-session',
       'connect',
     ]
     const rooms = SRC.filter(path => /^src\/[\w-]+\//.test(path))

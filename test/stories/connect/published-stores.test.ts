@@ -7,7 +7,7 @@ import { makeStore, sidOf } from './service.ts'
 
 askWhatPublishedStoresAreAsked(() => new MemoryStore())
 
-it('is a store that sessions are imported from, for the step to coatcheck/express-session', async () => {
+it('is a store that sessions are imported from, for the step to visits', async () => {
   const { store } = makeStore()
   await store.set(sidOf('old'), { cookie: {}, user: '42' })
   const { data } = (await fromExpressSession({ secret: 's', store }).read(sidOf('old')))!
