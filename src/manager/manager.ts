@@ -82,6 +82,8 @@ export class SessionManager<
    * `visit.logIn`.
    * @throws SessionError ERR_SESSION_STALE_LOGIN, ERR_SESSION_LIMIT, ERR_SESSION_DATA
    * @throws SessionStoreError with outcome 'unknown': no cookie was set, log in again
+   * @example
+   * const session = await sessions.create({ user: { id: '42', name: 'ada' } })
    */
   create(login: Login<Data, Ids, Input>): Promise<UserSession<Data, Ids>>
   create(anonymous?: { data?: Partial<Input> }): Promise<Session<Data, Ids>>
@@ -101,6 +103,8 @@ export class SessionManager<
    * declines with `touch: false`. A whole Cookie header is no ID and finds nothing: `sessionId(value)` makes an ID of the
    * value of a cookie.
    * @throws SessionStoreError only if the store fails, so `null` is never an outage
+   * @example
+   * const session = await sessions.get(sessionId(cookie)) // the value of the cookie
    */
   async get(
     // A SessionRef, written out: TypeScript's message to `get('a text')` then names sessionId.
@@ -128,6 +132,8 @@ export class SessionManager<
    * again after a conflict. The session with the new data, or `null` if the session has ended.
    * @throws SessionError ERR_SESSION_DATA (nothing was written), ERR_SESSION_CONFLICT
    * @throws SessionStoreError with outcome 'unknown': the change may have been written; it is not run again
+   * @example
+   * const changed = await sessions.update(session, { theme: 'dark' })
    */
   update<R>(session: Session<Data, Ids>, change: Change<Data, R>): Promise<Session<Data, Ids> | null> {
     return writeData(contextOf(this).begin(), session, change)
@@ -144,6 +150,8 @@ export class SessionManager<
   /**
    * Ends whatever session is there (anyone's) and starts the user's, with a new ID, in one atomic step.
    * @throws SessionError ERR_SESSION_STALE_LOGIN if the password was changed after it was verified, ERR_SESSION_LIMIT
+   * @example
+   * const next = await sessions.logIn(session, { user: { id: user.id, name: user.name } })
    */
   async logIn(session: SessionRef<Data, Ids>, login: Login<Data, Ids, Input>): Promise<UserSession<Data, Ids>> {
     const context = contextOf(this).begin()
@@ -164,6 +172,8 @@ export class SessionManager<
    * Gives the same session a new ID; `null` if the session has ended. The old ID dies at once, or `grace` later (at most
    * '2m', plus 5 minutes because clocks differ), so that parallel requests get the same new cookie. To log in use `logIn`.
    * @throws SessionError ERR_SESSION_CONFLICT also if the session got 32 new IDs within minutes
+   * @example
+   * const next = await sessions.regenerate(session, { grace: '10s' })
    */
   async regenerate(
     session: SessionRef<Data, Ids>,
@@ -178,6 +188,8 @@ export class SessionManager<
    * Ends this session for good, its successor too if it got a new ID a moment ago, and the remember token that it began with
    * (for that an ID alone is looked up first, if `rememberFor` is on). Repeatable.
    * @throws SessionStoreError keep the cookie, answer 503: the call may be repeated
+   * @example
+   * await sessions.destroy(session)
    */
   async destroy(session: SessionRef<Data, Ids>): Promise<void> {
     const context = contextOf(this).begin()
@@ -233,6 +245,8 @@ export class SessionManager<
    * Ends one of this user's sessions by its public key, and the remember token of that device: which the session began with,
    * or which it asked for. A token that was issued before a `logIn` is not among them: end it with `revokeRememberToken`, as
    * `visit.logIn` does. `false` if the user has no such session, even if another user has it.
+   * @example
+   * const isEnded = await sessions.revoke(user.id, session.key)
    */
   async revoke(userId: UserIdInput<Ids>, key: string): Promise<boolean> {
     const context = contextOf(this).begin()
@@ -282,6 +296,8 @@ export class SessionManager<
   /**
    * The same manager for one tenant: its keys and user IDs meet no other tenant's. Call it at each request: the memory of
    * this process is shared with the parent.
+   * @example
+   * const list = await sessions.namespace('acme').list(user.id)
    */
   namespace(name: string): SessionManager<Data, Ids, Input> {
     if (typeof name !== 'string' || !NAMESPACE_NAME.test(name))

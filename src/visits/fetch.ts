@@ -167,6 +167,9 @@ function isHandshake({ headers }: Request): boolean {
  * `visits.handle(request, async visit => response)`, or `visits.of(request)` and at the end `visit.respond(response)`.
  * Asked again for the same Request, it is the same visit.
  * @throws TypeError that quotes the option which is malformed or impossible
+ * @example
+ * const visits = fetchVisits(sessions)
+ * const serve = (request: Request) => visits.handle(request, async visit => Response.json((await visit.get())?.user))
  */
 export function fetchVisits<Data extends object, Ids extends UserIds, Input extends object>(
   sessions: SessionManager<Data, Ids, Input>,

@@ -123,6 +123,9 @@ export interface NodeVisits<
  * Visits for node:http and everything built on it (Express, Koa, Nest, Fastify's raw): `visits.of(request, response)`.
  * Headers are set when the response writes its head, so that a later `writeHead({ 'Set-Cookie': … })` cannot lose them.
  * @throws TypeError that quotes the option which is malformed or impossible
+ * @example
+ * const visits = nodeVisits(sessions)
+ * const session = await visits.of(request, response).get()
  */
 export function nodeVisits<Data extends object, Ids extends UserIds, Input extends object>(
   sessions: SessionManager<Data, Ids, Input>,

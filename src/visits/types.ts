@@ -32,6 +32,8 @@ export interface Visit<
   /**
    * Starts an anonymous session; the one that this browser had before ends.
    * @throws SessionError ERR_SESSION_CONFLICT if another request of this browser logged in or out at the same time
+   * @example
+   * await visit.create({ data: { theme: 'dark' } })
    */
   create(anonymous?: { data?: Partial<Input> }): Promise<Session<Data, Ids>>
   /**
@@ -62,6 +64,8 @@ export interface Visit<
   /**
    * Gives the same session a new ID, `null` without a session. The old ID dies at once; with `grace` (at most `'2m'`) it
    * leads to the session that much longer, so that parallel requests get the same new cookie. To log someone in use `logIn`.
+   * @example
+   * await visit.regenerate({ grace: '10s' })
    */
   regenerate(options?: { grace?: Duration }): Promise<Session<Data, Ids> | null>
   /**
@@ -73,7 +77,11 @@ export interface Visit<
    * response.writeHead(303, { Location: '/' }).end()
    */
   logOut(): Promise<void>
-  /** A token for a form of this session, masked afresh at each call; `null` without a session. */
+  /**
+   * A token for a form of this session, masked afresh at each call; `null` without a session.
+   * @example
+   * response.end(`<form method="post"><input type="hidden" name="csrf" value="${await visit.csrfToken()}"></form>`)
+   */
   csrfToken(): Promise<string | null>
   /**
    * Lets a form through if it brings the token that `csrfToken()` gave this session. For forms that other origins may send,
