@@ -13,7 +13,7 @@ const entries = (folder: string, prefix: string) =>
 const subpaths: Record<string, string> = {
   ...entries('src', ''),
   ...entries('stores', 'stores/'),
-  'custom-store/testing': 'testing/index.ts',
+  'custom-store/testing': 'src/custom-store/index.ts',
 }
 
 /** The files that are loaded with one. */
@@ -31,7 +31,7 @@ const users = Object.values(subpaths).map(entry => ({ entry, loaded: loadedWith(
 /** The folders whose files become one file each: the rooms of src, and what several stores need. */
 const FOLDERS = [
   ...readdirSync('src', { withFileTypes: true })
-    .filter(entry => entry.isDirectory())
+    .filter(entry => entry.isDirectory() && !['command', 'custom-store'].includes(entry.name))
     .map(({ name }) => `src/${name}`),
   'stores/shared',
   'stores/sql/base',
@@ -142,7 +142,7 @@ const library: Options = {
 }
 /** The command imports the package by its name, as a program of its users does: it is no part of what they load. */
 const command: Options = {
-  entry: { command: 'command/bin.ts' },
+  entry: { command: 'src/command/bin.ts' },
   format: ['esm'],
   target: 'node20',
   external: [/^coatcheck(?:\/|$)/],

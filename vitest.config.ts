@@ -7,6 +7,7 @@ const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 // What starts no server, or one example of its own: run in threads that keep what they have loaded.
 const IN_PROCESS = 'test/{api,stories,unit}/**/!(*.process).test.ts'
 // What asks servers: run in processes that keep what they have loaded, and the servers that files share.
+const PROOF = 'test/proof/**/*.test.ts'
 const ENGINES = 'test/{guarantees,contract,engines}/**/!(*.process).test.ts'
 const { COATCHECK_RECIPES, COATCHECK_EXCLUDE } = process.env
 const exclude = [
@@ -21,7 +22,7 @@ export default defineConfig({
   resolve: {
     // Tests import the package by its name and run against the sources.
     alias: [
-      { find: /^coatcheck\/custom-store\/testing$/, replacement: here('./testing/index.ts') },
+      { find: /^coatcheck\/custom-store\/testing$/, replacement: here('./src/custom-store/index.ts') },
       { find: /^coatcheck\/(stores\/\w+)$/, replacement: here('./$1.ts') },
       { find: /^coatcheck\/([\w-]+)$/, replacement: here('./src/$1.ts') },
       { find: /^coatcheck$/, replacement: here('./src/index.ts') },
@@ -44,10 +45,10 @@ export default defineConfig({
       // A process for each file: what compiles, measures the heap, or looks at warnings and timers of the whole process.
       {
         extends: true,
-        test: { name: 'alone', include: ['test/**/*.test.ts'], exclude: [...exclude, IN_PROCESS, ENGINES] },
+        test: { name: 'alone', include: ['test/**/*.test.ts'], exclude: [...exclude, IN_PROCESS, ENGINES, PROOF] },
       },
       // By `npm run proof` alone.
-      { extends: true, test: { name: 'proof', include: ['proof/**/*.test.ts'] } },
+      { extends: true, test: { name: 'proof', include: [PROOF] } },
     ],
   },
 })

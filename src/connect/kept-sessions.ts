@@ -194,7 +194,7 @@ export class KeptSessions {
   #checkNew(sid: string): void {
     const refuse = (what: string): never => {
       throw new TypeError(
-        `genid: expected a random ID of at least ${MIN_LENGTH} characters, got ${what}: who guesses the ID of a session has the session`,
+        `genid: expected a random ID of at least ${MIN_LENGTH} characters, got ${what}: anyone who guesses a session ID takes over the session`,
       )
     }
     const text = String(sid)

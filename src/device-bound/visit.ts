@@ -66,7 +66,7 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
     if (await this.#isAdmitted()) return this.#inner.create(anonymous)
     throw new SessionError(
       'ERR_SESSION_CONFLICT',
-      'this browser has a session that it has not proved to be its own; none begins in its place until it does, or logs in or out',
+      'this session is bound to another device: log in again, or log out first',
     )
   }
 

@@ -253,6 +253,6 @@ export function contextOf(sessions: object, where = ''): Context {
     if (context !== undefined) return context
   }
   throw new TypeError(
-    `${where}expected a SessionManager, got ${quote(sessions)}; pass new SessionManager({ store }) (two versions of coatcheck in one process do not know each other: npm ls coatcheck)`,
+    `${where}expected a SessionManager, got ${quote(sessions)}; pass new SessionManager({ store }) (if it is one, two versions of coatcheck are installed: check \`npm ls coatcheck\`)`,
   )
 }

@@ -19,7 +19,7 @@ export function recordOfSnapshot(context: Context, session: AnySession): Session
   const record = typeof session === 'object' && session !== null ? recordOf(session) : null
   if (record === null || typeof session.secret !== 'string')
     throw new TypeError(
-      'session: expected a session from this library (not a copy of one, an entry of list(), or one of another version of it)',
+      'session: expected the object that get() or logIn() returned, not a copy and not an entry of list() (if it is that, two versions of coatcheck are installed: check `npm ls coatcheck`)',
     )
   if (keySpaceOf(session) !== context.keySpace) throw new TypeError('session: belongs to another namespace')
   return record

@@ -140,7 +140,7 @@ export function isCookieDueAt(
 }
 
 /**
- * Whether a session that a remember token started was not used yet: it is stored as seen before it was created. Only a
- * visit changes that, not a write in the request that started it, since the response to that request may be lost.
+ * True until a remembered session is first used. Until then `seenAt` is stored below `createdAt`. A write in the request
+ * that began it does not count as one: the response to that request may be lost.
  */
 export const isUntouched = ({ seenAt, createdAt }: { seenAt: number; createdAt: number }): boolean => seenAt < createdAt

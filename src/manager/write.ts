@@ -89,7 +89,7 @@ export async function write<T>(
           context.reportRefused('conflict', found.record)
           throw new SessionError(
             'ERR_SESSION_CONFLICT',
-            'other writers kept changing this session for all of storeTimeout',
+            'gave up after storeTimeout: other requests kept changing this session',
           )
         }
         conflicts += 1

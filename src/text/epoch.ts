@@ -6,5 +6,7 @@ export const isInSeconds = (instant: number): boolean => instant < FIRST
 
 /** @throws TypeError always: it says how seconds become milliseconds */
 export function refuseSeconds(name: string, instant: number): never {
-  throw new TypeError(`${name}: expected epoch milliseconds, got ${instant}: of seconds give 1000 times as much`)
+  throw new TypeError(
+    `${name}: expected epoch milliseconds, got ${instant}, which looks like seconds: multiply by 1000`,
+  )
 }

@@ -15,7 +15,7 @@ export interface Advice {
 export const crossOrigin = () =>
   new SessionError(
     'ERR_SESSION_CROSS_ORIGIN',
-    'a page of another origin sent this request; list it in `trustedOrigins` if it may',
+    'cross-origin request refused; to allow this origin, add it to `trustedOrigins` (and for `Origin: null`: the page was sent with `Referrer-Policy: no-referrer`; send `same-origin`)',
   )
 
 /** A warning of the process says it too, once: an application may answer with the code alone. */
@@ -28,7 +28,7 @@ export function insecure(advice: Advice): SessionError {
 export const headersSent = () =>
   new SessionError(
     'ERR_SESSION_HEADERS_SENT',
-    'no cookie can be sent: there is no response, or its head was sent already; begin sessions before that',
+    'cannot set the session cookie: the response headers were already sent (or there is no response)',
   )
 
 export const unauthenticated = () => new SessionError('ERR_SESSION_UNAUTHENTICATED', 'no user is logged in')

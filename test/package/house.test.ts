@@ -25,27 +25,29 @@ function imports(path: string, { types = true } = {}): string[] {
     .map(([, , named, dynamic]) => (named ?? dynamic)!)
     .map(name => (name.startsWith('.') ? normalize(join(dirname(path), name)) : name))
 }
-const isOwn = (name: string) => /^(?:src|stores|testing|command)\//.test(name)
+const isOwn = (name: string) => /^(?:src|stores)\//.test(name)
 
-const SRC = under('src')
-const STORES = [...under('stores'), ...under('testing')]
+const SRC = under('src').filter(path => !/^src\/(?:command|custom-store)\//.test(path))
+const STORES = [...under('stores'), ...under('src/custom-store')]
 /** The program behind `npx coatcheck`: built beside the package, and no subpath of it. */
-const COMMAND = under('command')
+const COMMAND = under('src/command')
 const nameOf = (path: string) => {
   if (path === 'src/index.ts') return '.'
-  return path === 'testing/index.ts' ? './custom-store/testing' : `./${path.replace(/^src\//, '').slice(0, -3)}`
+  return path === 'src/custom-store/index.ts'
+    ? './custom-store/testing'
+    : `./${path.replace(/^src\//, '').slice(0, -3)}`
 }
 /** The files of the top of src and stores: each is a subpath, and only re-exports. */
 const ENTRIES = Object.fromEntries(
   [...SRC, ...STORES]
-    .filter(path => /^(?:src|stores)\/[\w-]+\.ts$|^testing\/index\.ts$/.test(path))
+    .filter(path => /^(?:src|stores)\/[\w-]+\.ts$|^src\/custom-store\/index\.ts$/.test(path))
     .map(path => [nameOf(path), path]),
 )
 
 describe('the package', () => {
   it('has one command, which is built beside the subpaths', () => {
     expect(manifest.bin).toEqual({ coatcheck: 'dist/command.js' })
-    expect(read('command/bin.ts')).toMatch(/^#!\/usr\/bin\/env node\n/)
+    expect(read('src/command/bin.ts')).toMatch(/^#!\/usr\/bin\/env node\n/)
   })
 
   it('has one runtime dependency, cookie', () => {
@@ -151,7 +153,7 @@ describe('who imports whom', () => {
 
   it('stores take the contract, deadlines and the texts of messages from src, and nothing else', () => {
     for (const path of STORES)
-      for (const name of imports(path).filter(own => own.startsWith('src/')))
+      for (const name of imports(path).filter(own => own.startsWith('src/') && dirname(own) !== dirname(path)))
         expect(name, path).toMatch(/^src\/(contract|text|time)\//)
   })
 
@@ -172,14 +174,14 @@ describe('who imports whom', () => {
 
   it('the command imports the package by its name, as a program of its users does, and drivers only as types', () => {
     for (const path of COMMAND)
-      for (const name of imports(path, { types: false }).filter(each => !each.startsWith('command/')))
+      for (const name of imports(path, { types: false }).filter(each => !each.startsWith('src/command/')))
         expect(name, path).toMatch(/^(?:node:[\w/]+|coatcheck(?:\/[\w/-]+)?|src\/text\/[\w-]+\.ts)$/)
   })
 
   it('nothing imports the command', () => {
     for (const path of [...SRC, ...STORES])
       expect(
-        imports(path).filter(name => name.startsWith('command/')),
+        imports(path).filter(name => name.startsWith('src/command/')),
         path,
       ).toEqual([])
   })
@@ -232,11 +234,11 @@ describe('who imports whom', () => {
     // The command is a program; a test of one of its files asks it in process. Those of Redis count its scripts.
     const allowed: readonly [folder: string, imported: RegExp][] = [
       ['test/unit/', /./],
-      ['test/api/command/', /^command\//],
+      ['test/api/command/', /^src\/command\//],
       ['test/engines/redis/', /^stores\/redis\/scripts\.ts$/],
     ]
     const found = under('test')
-      .filter(path => path.endsWith('.test.ts'))
+      .filter(path => path.endsWith('.test.ts') && !path.startsWith('test/proof/'))
       .flatMap(path =>
         imports(path)
           .filter(isOwn)
@@ -247,7 +249,7 @@ describe('who imports whom', () => {
   })
 
   it('nothing but one file takes setImmediate from the globals: a browser that a test imitates has none', () => {
-    for (const path of [...SRC, ...STORES].filter(file => !file.startsWith('testing/')))
+    for (const path of [...SRC, ...STORES].filter(file => !file.startsWith('src/custom-store/')))
       if (/\bsetImmediate\(/.test(read(path)) && path !== 'src/time/next-turn.ts')
         expect(
           imports(path).some(name => /^node:timers(?:\/promises)?$/.test(name)),

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { type Io, main } from '../../command/main.ts'
+import { type Io, main } from '../../src/command/main.ts'
 import { root } from './pages.ts'
 import { type Running, start } from './services/process.ts'
 

@@ -1,10 +1,10 @@
 // What is wrong with a command line is said before anything is opened, and without what may be a secret.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { COMMAND_NAMES, HELP, OPTION_NAMES, parseArguments, usageOf } from '../../../command/arguments.ts'
-import { messageOf, plain, safeMessageOf, UsageError } from '../../../command/errors.ts'
-import { Output, row } from '../../../command/output.ts'
-import { kindIn, parseStoreUrl } from '../../../command/store-url.ts'
+import { COMMAND_NAMES, HELP, OPTION_NAMES, parseArguments, usageOf } from '../../../src/command/arguments.ts'
+import { messageOf, plain, safeMessageOf, UsageError } from '../../../src/command/errors.ts'
+import { Output, row } from '../../../src/command/output.ts'
+import { kindIn, parseStoreUrl } from '../../../src/command/store-url.ts'
 
 const KEY = `abc${'x'.repeat(43)}`
 

@@ -1,6 +1,6 @@
 // Releases of servers that are not here. What the command finds at those that are: test/engines/command/doctor.test.ts.
 import { expect, it } from 'vitest'
-import { judgeVersion } from '../../../command/doctor.ts'
+import { judgeVersion } from '../../../src/command/doctor.ts'
 
 it.each<[string, string, string | undefined]>([
   ['PostgreSQL', '15.14 (Debian 15.14-0+deb12u1)', undefined],

@@ -181,7 +181,9 @@ describe('copies of versions that do not understand each other', () => {
 
   it('refuse each other’s sessions, and say why', async () => {
     const session = seenBySuch(await managerOf(one).create(), 'coatcheck.session.1')
-    await expect(managerOf(two).update(session, { n: 1 })).rejects.toThrow(/expected a session .*version of it/)
+    await expect(managerOf(two).update(session, { n: 1 })).rejects.toThrow(
+      /expected the object that get\(\) .*two versions of coatcheck/,
+    )
   })
 })
 

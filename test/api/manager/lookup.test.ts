@@ -123,7 +123,7 @@ it('what is no session at all is refused by the verbs that need one', async () =
       () => sessions.take(wrong as never, 'n'),
       () => sessions.issueRememberToken(wrong as never),
     ])
-      await expect(run()).rejects.toThrow('session: expected a session from this library')
+      await expect(run()).rejects.toThrow('session: expected the object that get() or logIn() returned')
   expect(store.calls).toEqual([])
 })
 
@@ -203,7 +203,7 @@ describe('what is handed to a verb in place of a session', () => {
       store.reset()
       for (const wrong of [{ ...session }, listed, Object.create(session), {}])
         await expect(run(sessions, wrong as never)).rejects.toThrow(
-          'session: expected a session from this library (not a copy of one, an entry of list(), or one of another version of it)',
+          'session: expected the object that get() or logIn() returned, not a copy and not an entry of list() (if it is that, two versions of coatcheck are installed: check `npm ls coatcheck`)',
         )
       await expect(run(sessions, theirs as never)).rejects.toThrow('session: belongs to another namespace')
       expect(store.calls).toEqual([])

@@ -250,7 +250,9 @@ describe('verifiedAt: a login whose password was verified elsewhere, earlier or 
       await expect(sessions.logIn(secret, { user, verifiedAt })).rejects.toThrow(message)
     }
     const seconds = Math.floor(clock() / 1000)
-    await expect(sessions.create({ user, verifiedAt: seconds })).rejects.toThrow('1000 times as much')
+    await expect(sessions.create({ user, verifiedAt: seconds })).rejects.toThrow(
+      'which looks like seconds: multiply by 1000',
+    )
     await expect(sessions.create({ data: {}, verifiedAt: null } as object)).rejects.toThrow(
       'create: "verifiedAt" is not an option; it belongs to a login: { user, … } (there are: data)',
     )
@@ -260,7 +262,9 @@ describe('verifiedAt: a login whose password was verified elsewhere, earlier or 
   it('a copy of a session is not fresh, but an error: it does not know when the password was verified', async () => {
     const { sessions } = setUp()
     const session = await sessions.create({ user, verifiedAt: null })
-    expect(() => sessions.isFresh({ ...session } as never, '1h')).toThrow(/^session: expected a session/)
+    expect(() => sessions.isFresh({ ...session } as never, '1h')).toThrow(
+      /^session: expected the object that get\(\) or logIn\(\) returned/,
+    )
   })
 
   it('that was broken in the store is never', async () => {

@@ -141,7 +141,9 @@ describe('all', () => {
     expect(tenants.map(({ key }) => key).sort()).toEqual(theirs.map(({ key }) => key).sort())
     expect(tenants.map(({ namespace }) => namespace)).toEqual(['acme', 'acme'])
     // A walk has no ID: nothing can be done in a session's name.
-    await expect(sessions.update(tenants[0] as never, { n: 1 })).rejects.toThrow('expected a session')
+    await expect(sessions.update(tenants[0] as never, { n: 1 })).rejects.toThrow(
+      'expected the object that get() or logIn() returned',
+    )
   })
 
   it('waits for a slow reader between two pages, and each page has all of storeTimeout', async () => {
@@ -562,7 +564,11 @@ describe('what operators ask for wrongly', () => {
         'onProgress: expected a function, got true',
       ],
       ['invalidateAll', () => sessions.invalidateAll({ except: 'a secret' }), 'except: expected a session or its key'],
-      ['invalidateAll', () => sessions.invalidateAll({ except: {} }), 'session: expected a session from this library'],
+      [
+        'invalidateAll',
+        () => sessions.invalidateAll({ except: {} }),
+        'session: expected the object that get() or logIn() returned',
+      ],
       ['invalidateAll', () => sessions.invalidateAll({ passwordVersion: 1 }), 'is not an option'],
     ]
     for (const [verb, call, message] of wrong) {

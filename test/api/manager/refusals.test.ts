@@ -95,7 +95,7 @@ describe('a conflict is told', () => {
     }
     const refused = expect(sessions.update(session, { n: 1 })).rejects.toMatchObject({
       code: 'ERR_SESSION_CONFLICT',
-      message: 'other writers kept changing this session for all of storeTimeout',
+      message: 'gave up after storeTimeout: other requests kept changing this session',
     })
     await vi.advanceTimersByTimeAsync(10_000)
     await refused

@@ -34,7 +34,7 @@ describe('an ID of the middleware', () => {
     const { store, calls } = makeStore()
     const error = await set(store, 'abc123').catch(String)
     expect(error).toBe(
-      'TypeError: genid: expected a random ID of at least 20 characters, got one of 6: who guesses the ID of a session has the session',
+      'TypeError: genid: expected a random ID of at least 20 characters, got one of 6: anyone who guesses a session ID takes over the session',
     )
     expect(calls).toEqual([])
   })

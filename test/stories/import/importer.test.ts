@@ -496,7 +496,7 @@ describe('old records', () => {
     for (const [expiresAt, message] of [
       [
         1_900_000_000,
-        'sessionImporter: expiresAt: expected epoch milliseconds, got 1900000000: of seconds give 1000 times',
+        'sessionImporter: expiresAt: expected epoch milliseconds, got 1900000000, which looks like seconds: multiply by 1000',
       ],
       ['2030-01-01', 'sessionImporter: expiresAt: expected epoch milliseconds or null, got "2030-01-01"'],
       [Number.NaN, 'sessionImporter: expiresAt: expected epoch milliseconds or null, got NaN'],

@@ -24,7 +24,7 @@ function newest(path) {
 }
 const isFresh = () =>
   existsSync(stamp) &&
-  Math.max(...['src', 'stores', 'command', 'package.json', 'tsup.config.ts'].map(path => newest(join(root, path)))) <
+  Math.max(...['src', 'stores', 'package.json', 'tsup.config.ts'].map(path => newest(join(root, path)))) <
     statSync(stamp).mtimeMs
 
 async function bundle() {

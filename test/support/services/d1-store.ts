@@ -1,6 +1,6 @@
 // A D1 database with the store for it.
 import { D1Store, type D1StoreOptions } from 'coatcheck/stores/d1'
-import { patient } from '../../../testing/patient.ts'
+import { patient } from '../../../src/custom-store/patient.ts'
 import { startD1 } from './d1.ts'
 
 /** Starts one with an empty database. */

@@ -1,7 +1,7 @@
 // Run by Bun: the conformance suite on bun:sqlite, and a file that another connection has locked. The last line is the count.
 
+import { testStore } from '../../../src/custom-store/index.ts'
 import { SqliteStore } from '../../../stores/sql/sqlite/store.ts'
-import { testStore } from '../../../testing/index.ts'
 
 const [file = ':memory:'] = process.argv.slice(2)
 const name: string = 'bun:sqlite'

@@ -12,5 +12,7 @@ it('an instant of today in seconds is told apart from one in milliseconds, since
 it('seconds are refused with their name, the value and what would be right', () => {
   const refuse = () => refuseSeconds('verifiedAt', 1_767_225_600)
   expect(refuse).toThrow(TypeError)
-  expect(refuse).toThrow('verifiedAt: expected epoch milliseconds, got 1767225600: of seconds give 1000 times as much')
+  expect(refuse).toThrow(
+    'verifiedAt: expected epoch milliseconds, got 1767225600, which looks like seconds: multiply by 1000',
+  )
 })

@@ -1,0 +1,311 @@
+import assert from 'node:assert/strict'
+import { FORWARD_LIFETIME } from '../contract/store.ts'
+import { type Case, forwardEnd, HOUR, MINUTE, newWriteId, rules, same } from './kit.ts'
+
+const GONE = { outcome: 'gone', ended: [] }
+
+export const replacing: readonly Case[] = rules({
+  async 'ends the old session and makes the new one live in a replace'(kit) {
+    const old = await kit.put({ userId: kit.user() })
+    const next = kit.successor(old, { data: '{"new":1}' })
+    const result = await kit.store.replace(old.key, 1, next, {}, { now: kit.now })
+    assert.deepEqual(result, { outcome: 'created', ended: [] })
+    await kit.isGone(old)
+    await kit.isExactly(next)
+    assert.deepEqual(await kit.keys(old.userId!), [next.key])
+  },
+  async 'leaves nothing under the old key without a forward: ending the old one does not end the new one'(kit) {
+    const old = await kit.put({ userId: kit.user() })
+    const next = kit.successor(old)
+    await kit.store.replace(old.key, 1, next, {}, { now: kit.now })
+    assert.equal(await kit.store.read(old.key, { now: kit.now }), null)
+    assert.equal(await kit.store.delete(old.key, { now: kit.now }), false)
+    await kit.isExactly(next)
+  },
+  async 'turns an anonymous session into a login of any user, wherever that user is kept'(kit) {
+    for (let number = 0; number < 8; number++) {
+      const old = await kit.put()
+      const userId = kit.user()
+      const next = kit.successor(old, { userId, userName: 'Ada', passwordVersion: 1 })
+      assert.equal((await kit.store.replace(old.key, 1, next, {}, { now: kit.now })).outcome, 'created')
+      await kit.isGone(old)
+      await kit.isExactly(next)
+      assert.deepEqual(await kit.keys(userId), [next.key])
+    }
+  },
+  async "moves a session from one user to another: it leaves the first one's list"(kit) {
+    const [ada, max] = [kit.user(), kit.user()]
+    const old = await kit.put({ userId: ada })
+    const next = kit.successor(old, { userId: max, userName: 'Max' })
+    assert.equal((await kit.store.replace(old.key, 1, next, {}, { now: kit.now })).outcome, 'created')
+    assert.deepEqual(await kit.keys(ada), [])
+    assert.deepEqual(await kit.keys(max), [next.key])
+    assert.equal(await kit.deleteUser(ada), 0)
+    await kit.isExactly(next)
+  },
+  async 'replaces an updated session by its current version'(kit) {
+    const old = await kit.put({ userId: kit.user() })
+    await kit.store.update(old.key, 1, kit.change(), { now: kit.now })
+    const next = kit.successor(old)
+    assert.equal((await kit.store.replace(old.key, 2, next, {}, { now: kit.now })).outcome, 'created')
+    await kit.isExactly(next)
+  },
+  async 'answers conflict to a replace of another version and changes nothing'(kit) {
+    const old = await kit.put({ userId: kit.user() })
+    const change = kit.change()
+    await kit.store.update(old.key, 1, change, { now: kit.now })
+    const next = kit.successor(old)
+    const options = { forward: { salt: '', until: kit.now } }
+    assert.deepEqual(await kit.store.replace(old.key, 1, next, options, { now: kit.now }), {
+      outcome: 'conflict',
+      ended: [],
+    })
+    await kit.isGone(next)
+    await kit.isExactly({ ...old, ...change, version: 2 })
+  },
+  async 'answers conflict, and leaves nothing behind, when a login replaces another version of an anonymous session'(
+    kit,
+  ) {
+    const old = await kit.put()
+    const change = kit.change()
+    await kit.store.update(old.key, 1, change, { now: kit.now })
+    const userId = kit.user()
+    const next = kit.successor(old, { userId, userName: 'Ada' })
+    assert.equal((await kit.store.replace(old.key, 1, next, {}, { now: kit.now })).outcome, 'conflict')
+    await kit.isGone(next)
+    await kit.isExactly({ ...old, ...change, version: 2 })
+  },
+  async 'answers gone, and leaves nothing behind, where the old session is absent, expired or ended'(kit) {
+    const userId = kit.user()
+    const absent = kit.record({ userId })
+    const expired = await kit.put({ userId, expiresAt: kit.now })
+    const ended = await kit.put({ userId })
+    await kit.store.delete(ended.key, { now: kit.now })
+    for (const old of [absent, expired, ended])
+      for (const identity of [{}, { userId: kit.user(), userName: 'Max' }]) {
+        const next = kit.successor(old, { expiresAt: kit.now + HOUR, ...identity })
+        assert.deepEqual(await kit.store.replace(old.key, 1, next, {}, { now: kit.now }), GONE)
+        await kit.isGone(next)
+      }
+  },
+  async 'answers gone to a second replace of the same session: it has one successor'(kit) {
+    const old = await kit.put({ userId: kit.user() })
+    const next = await kit.forward(old)
+    const second = kit.successor(old)
+    assert.deepEqual(await kit.store.replace(old.key, 1, second, {}, { now: kit.now }), GONE)
+    assert.deepEqual(await kit.keys(old.userId!), [next.key])
+  },
+  async 'answers created again when the same replace is repeated'(kit) {
+    for (const userId of [kit.user(), null]) {
+      const old = await kit.put({ userId })
+      const next = kit.successor(old)
+      const options = { forward: { salt: 's', until: kit.now } }
+      await kit.store.replace(old.key, 1, next, options, { now: kit.now })
+      assert.equal((await kit.store.replace(old.key, 1, next, options, { now: kit.now })).outcome, 'created')
+      await kit.isExactly(next)
+      same(await kit.store.read(old.key, { now: kit.now }), { movedTo: next.key, salt: 's', until: kit.now })
+    }
+  },
+  async 'tells a login of another user or another instant from the same replace repeated, though key and write ID are the same'(
+    kit,
+  ) {
+    const [ada, max] = kit.neighbours()
+    const options = { now: kit.now }
+    const next = kit.successor(await kit.put({ userId: ada }), { userId: ada })
+    await kit.put(next)
+    const { key, writeId } = next
+    for (const other of [{ userId: max }, { userId: ada, createdAt: kit.now + 1 }]) {
+      const old = await kit.put({ userId: other.userId })
+      const twin = kit.successor(old, { key, writeId, ...other })
+      assert.deepEqual(await kit.store.replace(old.key, 1, twin, {}, options), { outcome: 'collision', ended: [] })
+      await kit.isExactly(old)
+      assert.equal((await kit.store.replace(kit.key(other.userId), 1, twin, {}, options)).outcome, 'gone')
+    }
+    await kit.isExactly(next)
+    assert.equal((await kit.store.replace(kit.key(ada), 1, next, {}, options)).outcome, 'created')
+  },
+  async 'answers created again when the same login from an anonymous session is repeated'(kit) {
+    const old = await kit.put()
+    const next = kit.successor(old, { userId: kit.user(), userName: 'Ada' })
+    await kit.store.replace(old.key, 1, next, {}, { now: kit.now })
+    assert.equal((await kit.store.replace(old.key, 1, next, {}, { now: kit.now })).outcome, 'created')
+    assert.deepEqual(await kit.keys(next.userId!), [next.key])
+  },
+  async 'answers collision to a replace whose new key is taken, and keeps both sessions as they are'(kit) {
+    const userId = kit.user()
+    const [old, taken] = [await kit.put({ userId }), await kit.put({ userId })]
+    const next = kit.successor(old, { key: taken.key, data: '{"stolen":1}' })
+    assert.deepEqual(await kit.store.replace(old.key, 1, next, {}, { now: kit.now }), {
+      outcome: 'collision',
+      ended: [],
+    })
+    await kit.isExactly(old)
+    await kit.isExactly(taken)
+  },
+  async 'answers stale-login to a replace below the minimum password version, and the old session stays'(kit) {
+    const userId = kit.user()
+    await kit.deleteUser(userId, { minPasswordVersion: 5 })
+    for (const old of [await kit.put(), await kit.put({ userId, passwordVersion: 5 })])
+      for (const passwordVersion of [null, 4]) {
+        const next = kit.successor(old, { userId, userName: 'Ada', passwordVersion })
+        const result = await kit.store.replace(old.key, 1, next, {}, { now: kit.now })
+        assert.deepEqual(result, { outcome: 'stale-login', ended: [] })
+        await kit.isGone(next)
+        await kit.isExactly(old)
+      }
+  },
+  async 'answers orphan to a replace that gives a session a parent which is gone'(kit) {
+    const userId = kit.user()
+    const old = await kit.put({ userId })
+    const next = kit.successor(old, { parent: kit.key(userId) })
+    assert.deepEqual(await kit.store.replace(old.key, 1, next, {}, { now: kit.now }), {
+      outcome: 'orphan',
+      ended: [],
+    })
+    await kit.isExactly(old)
+    await kit.isGone(next)
+  },
+  async 'replaces a session of the same parent although the parent is gone: only a new session needs it'(kit) {
+    const userId = kit.user()
+    const series = await kit.put({ userId, kind: 'remember' })
+    const old = await kit.put({ userId, parent: series.key })
+    await kit.store.delete(series.key, { now: kit.now })
+    const next = await kit.forward(old)
+    await kit.isExactly(next)
+  },
+  async 'moves a series as it does a session: nothing begins with the old key, and an end of that ends the series'(
+    kit,
+  ) {
+    const userId = kit.user()
+    const asked = await kit.put({ userId })
+    const series = await kit.put({ userId, kind: 'remember', parent: asked.key, data: '{"s":1}' })
+    const child = await kit.put({ userId, parent: series.key })
+    await kit.store.delete(asked.key, { now: kit.now })
+    const moved = kit.successor(series, { data: '{"s":2}' })
+    const until = series.expiresAt
+    const call = { now: kit.now }
+    const result = await kit.store.replace(series.key, 1, moved, { forward: { salt: '', until } }, call)
+    assert.deepEqual(result, { outcome: 'created', ended: [] })
+    assert.deepEqual(await kit.store.read(series.key, call), { movedTo: moved.key, salt: '', until })
+    await kit.isExactly(moved)
+    assert.deepEqual(await kit.keys(userId, 'remember'), [moved.key])
+    assert.deepEqual(await kit.keys(userId), [child.key])
+    assert.equal((await kit.create(kit.record({ userId, parent: series.key }))).outcome, 'orphan')
+    // Long after: the forward is there until the series would have expired.
+    const later = { now: until - 1 }
+    assert.deepEqual(await kit.store.read(series.key, later), { movedTo: moved.key, salt: '', until })
+    assert.equal(await kit.store.delete(series.key, call), true)
+    assert.deepEqual(await kit.keys(userId, 'remember'), [])
+    assert.equal(await kit.store.read(series.key, call), null)
+    assert.equal(await kit.store.delete(series.key, call), false)
+  },
+  async 'does not count the replaced session of the same user for the limit'(kit) {
+    const userId = kit.user()
+    const old = await kit.put({ userId })
+    const next = kit.successor(old)
+    const options = { limit: { max: 1, onLimit: 'refuse' } } as const
+    assert.equal((await kit.store.replace(old.key, 1, next, options, { now: kit.now })).outcome, 'created')
+    assert.deepEqual(await kit.keys(userId), [next.key])
+    const last = kit.successor(next)
+    const ending = { limit: { max: 1, onLimit: 'end-oldest' } } as const
+    assert.deepEqual(await kit.store.replace(next.key, 1, last, ending, { now: kit.now }), {
+      outcome: 'created',
+      ended: [],
+    })
+  },
+  async 'refuses a login beyond the limit in a replace, and the old session stays'(kit) {
+    const userId = kit.user()
+    const present = await kit.put({ userId })
+    const old = await kit.put()
+    const next = kit.successor(old, { userId, userName: 'Ada' })
+    const options = { limit: { max: 1, onLimit: 'refuse' } } as const
+    assert.deepEqual(await kit.store.replace(old.key, 1, next, options, { now: kit.now }), {
+      outcome: 'limit',
+      ended: [],
+    })
+    await kit.isExactly(old)
+    await kit.isGone(next)
+    assert.deepEqual(await kit.keys(userId), [present.key])
+  },
+  async 'ends the oldest beyond the limit in a replace and names it'(kit) {
+    const userId = kit.user()
+    const oldest = await kit.put({ userId, createdAt: kit.now - 2 * MINUTE })
+    const other = await kit.put({ userId, createdAt: kit.now - MINUTE })
+    const old = await kit.put()
+    const next = kit.successor(old, { userId, userName: 'Ada' })
+    const options = { limit: { max: 2, onLimit: 'end-oldest' } } as const
+    const result = await kit.store.replace(old.key, 1, next, options, { now: kit.now })
+    assert.deepEqual(result, { outcome: 'created', ended: [oldest.key] })
+    await kit.isGone(oldest)
+    assert.deepEqual(await kit.keys(userId), [other.key, next.key].sort())
+  },
+  async 'decides a replace in the order repeated, gone, conflict, collision, stale login, orphan, limit'(kit) {
+    const userId = kit.user()
+    const [old, taken] = [await kit.put({ userId }), await kit.put({ userId })]
+    await kit.store.update(old.key, 1, kit.change(), { now: kit.now })
+    await kit.deleteUser(userId, { minPasswordVersion: 5, exceptKey: old.key })
+    await kit.put({ userId, passwordVersion: 5 })
+    const holder = await kit.put({ key: taken.key, userId, passwordVersion: 5 })
+    const options = { limit: { max: 1, onLimit: 'refuse' } } as const
+    const outcome = async (oldKey: string, version: number, over: object) => {
+      const next = kit.successor(old, { key: taken.key, passwordVersion: 4, parent: kit.key(userId), ...over })
+      return (await kit.store.replace(oldKey, version, next, options, { now: kit.now })).outcome
+    }
+    assert.equal(await outcome(kit.key(userId), 9, { writeId: holder.writeId }), 'created')
+    assert.equal(await outcome(kit.key(userId), 9, {}), 'gone')
+    assert.equal(await outcome(old.key, 1, {}), 'conflict')
+    assert.equal(await outcome(old.key, 2, {}), 'collision')
+    const fresh = { key: kit.key(userId), writeId: newWriteId() }
+    assert.equal(await outcome(old.key, 2, fresh), 'stale-login')
+    assert.equal(await outcome(old.key, 2, { ...fresh, passwordVersion: 5 }), 'orphan')
+    assert.equal(await outcome(old.key, 2, { ...fresh, passwordVersion: 5, parent: null }), 'limit')
+  },
+  async 'leaves a forward that read reports with its salt and its until'(kit) {
+    const old = await kit.put({ userId: kit.user() })
+    const next = await kit.forward(old, kit.now + MINUTE, 'c2FsdC1hbmQtcGVwcGVy')
+    const forward = { movedTo: next.key, salt: 'c2FsdC1hbmQtcGVwcGVy', until: kit.now + MINUTE }
+    same(await kit.store.read(old.key, { now: kit.now }), forward)
+  },
+  async 'answers gone to update, touch and replace of a key under which a forward stands'(kit) {
+    const old = await kit.put({ userId: kit.user() })
+    const next = await kit.forward(old, kit.now + MINUTE)
+    await kit.isGone(old)
+    assert.deepEqual(await kit.store.replace(old.key, 1, kit.successor(old), {}, { now: kit.now }), GONE)
+    await kit.isExactly(next)
+    assert.deepEqual(await kit.keys(old.userId!), [next.key])
+  },
+  async 'keeps a forward for seven minutes after the replace, or after its until where that is later'(kit) {
+    const [plain, renewed] = [await kit.put({ userId: kit.user() }), await kit.put()]
+    const next = await kit.forward(plain)
+    same(await kit.store.read(plain.key, { now: kit.now + FORWARD_LIFETIME - 1 }), {
+      movedTo: next.key,
+      salt: '',
+      until: kit.now,
+    })
+    const until = kit.now + 10 * MINUTE
+    const after = await kit.forward(renewed, until)
+    same(await kit.store.read(renewed.key, { now: forwardEnd(kit.now, until) - 1 }), {
+      movedTo: after.key,
+      salt: '',
+      until,
+    })
+  },
+  async 'ends the successor when the old session is ended through a forward'(kit) {
+    for (const userId of [kit.user(), null]) {
+      const old = await kit.put({ userId })
+      const next = await kit.forward(old)
+      assert.equal(await kit.store.delete(old.key, { now: kit.now }), true)
+      await kit.isGone(next)
+      await kit.isGone(old)
+      assert.equal(await kit.store.delete(old.key, { now: kit.now }), false)
+    }
+  },
+  async 'ends the last successor when the first session is ended through a chain of forwards'(kit) {
+    const first = await kit.put({ userId: kit.user() })
+    const second = await kit.forward(first)
+    const third = await kit.forward(second)
+    const last = await kit.forward(third)
+    assert.equal(await kit.store.delete(first.key, { now: kit.now }), true)
+    for (const record of [first, second, third, last]) await kit.isGone(record)
+  },
+})

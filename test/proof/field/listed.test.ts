@@ -1,0 +1,19 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { read, root, table } from '../../support/pages.ts'
+
+const FOLDER = 'proof/field'
+
+/** The number of each test of this folder. */
+const tests = readdirSync(join(root, FOLDER))
+  .filter(file => file.endsWith('.test.ts'))
+  .flatMap(file => [...read(`${FOLDER}/${file}`).matchAll(/\bit\(\s*'((?:CVE-\d{4}-\d+|[\w/-]+ \d+)): \w/g)])
+  .map(([, number]) => number!)
+
+it('the table of regressions in docs/security.md has each test by its number, and no other line', () => {
+  const rows = table('docs/security.md', 'Regressions of the field').map(([number]) => number!)
+  expect(rows.toSorted()).toEqual(tests.toSorted())
+  expect(new Set(rows).size).toBe(rows.length)
+  expect(rows.length).toBeGreaterThan(20)
+})

@@ -1,0 +1,664 @@
+// What comes with a request: cookies, IDs, tokens, bodies, origins, addresses.
+import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { sessionId } from 'coatcheck'
+import { SessionCookie, withCookies } from 'coatcheck/custom-server'
+import { Aborted, HttpError, mediaType, readForm, readJson, textField } from '../../../examples/server/body.mjs'
+import { decoded, signedId } from '../../../src/import/readers/signature.ts'
+import { parseSeries, parseToken } from '../../../src/manager/series.ts'
+import { isId, isKey } from '../../../src/session/id.ts'
+import { isCrossOrigin, isToken, maskToken, originSet } from '../../../src/visits/cross-origin.ts'
+import { isForwardedLocally, isLocalHost, proxyTest } from '../../../src/visits/secure.ts'
+import { answerOf, BASE64URL, DIGITS, isDecimal, LETTERS, onlyOf, same, type Target } from './target.ts'
+
+const ID = 'Zk1vX0bq7TnE-Zk1vX0bq7TnE_Zk1vX0bq7TnEabcde'
+const OTHER = ID.replace('Z', 'Y')
+
+/** Without the blanks at both ends, by a loop. */
+function stripped(text: string, blanks: string): string {
+  let [from, to] = [0, text.length]
+  while (from < to && blanks.includes(text[from]!)) from += 1
+  while (to > from && blanks.includes(text[to - 1]!)) to -= 1
+  return text.slice(from, to)
+}
+/** What String.prototype.trim takes away (ECMA-262, 22.1.3.32). */
+const WHITE =
+  ' \t\n\v\f\r\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff'
+
+// RFC 6265, section 5.4, and the processing of a pair in section 5.2: only space and tab are taken off.
+const pairsOf = (header: string) =>
+  header.split(';').flatMap(pair => {
+    const [name, ...rest] = pair.split('=')
+    return rest.length === 0 ? [] : [[pair, stripped(name!, ' \t'), stripped(rest.join('='), ' \t')] as const]
+  })
+// RFC 6265, section 4.1.1: a value may stand between two quotes.
+const unquoted = (value: string) =>
+  value.length > 1 && value.at(0) === '"' && value.at(-1) === '"' ? value.slice(1, -1) : value
+const valuesOf = (header: string, name: string) => [
+  ...new Set(pairsOf(header).flatMap(([, key, value]) => (key === name ? [unquoted(value)] : []))),
+]
+
+const COOKIES = [{}, { hostPrefix: true }, { name: 'a' }].map(options => new SessionCookie(options))
+const cookie: Target = {
+  name: 'cookie',
+  reads: 'the Cookie header: `parse`, `candidates`, `withCookies`',
+  corpus: [
+    `session_id=${ID}`,
+    `theme=dark; session_id=${ID}; a=1`,
+    `session_id=${ID}; session_id=${OTHER}`,
+    `a=1; a=1;a=2`,
+    `\t__Host-session_id = ${ID} ;session_id="x"; =b; c`,
+    `\u00a0session_id=${ID}\na=3`,
+    '=session_id=x; __Host-session_id==',
+  ],
+  tokens: [
+    'session_id',
+    '__Host-session_id',
+    'a',
+    '=',
+    ';',
+    '; ',
+    ' ',
+    '\t',
+    '\n',
+    ID,
+    OTHER,
+    '"',
+    '%3D',
+    '__proto__=1',
+  ],
+  check(input) {
+    const kinds: string[] = []
+    for (const ours of COOKIES) {
+      const { name } = ours
+      const lines = input.split('\n')
+      for (const [header, text] of [
+        [input, input],
+        [lines, lines.join(';')],
+      ] as const) {
+        const values = valuesOf(text, name)
+        const expected =
+          values.length === 1 ? { id: values[0], ambiguous: false } : { id: null, ambiguous: values.length > 1 }
+        same(ours.parse(header), expected, `parse for ${name}`)
+        same(ours.candidates(header), values, `candidates for ${name}`)
+        kinds.push(`${Math.min(values.length, 2)}`)
+      }
+      const set = withCookies(input, [{ name, value: ID }])
+      same(ours.parse(set).id, ID, 'the cookie that was set')
+      const removed = withCookies(input, [{ name, value: '' }])
+      same(ours.candidates(removed), [], 'the cookie that was removed')
+      for (const other of COOKIES)
+        if (other !== ours) same(valuesOf(removed, other.name), valuesOf(input, other.name), 'another cookie')
+    }
+    return kinds.join('')
+  },
+}
+
+const id: Target = {
+  name: 'id',
+  reads: 'session IDs and keys',
+  corpus: [ID, `abc${ID}`, `${ID}=`, '', `${ID} `, `${ID.slice(0, 42)}\n`],
+  tokens: [ID, ID.slice(0, 3), 'A', '-', '_', '=', '\n', '+', '/'],
+  check(input) {
+    const isOf = (length: number) => input.length === length && onlyOf(input, BASE64URL)
+    same(isId(input), isOf(43), 'isId')
+    same(sessionId(input), isOf(43) ? input : null, 'sessionId')
+    same(isKey(input), isOf(46), 'isKey')
+    return `${isOf(43)} ${isOf(46)}`
+  },
+}
+
+const TOKEN = `${ID}.${OTHER}`
+const rememberToken: Target = {
+  name: 'remember-token',
+  reads: 'remember tokens, and the stored series that they lead to',
+  corpus: [
+    TOKEN,
+    `${TOKEN}.`,
+    `${ID}..${OTHER}`,
+    '{"current":"a","previous":null,"salt":"b","rotatedAt":1,"createdAt":2,"touchedAt":3,"issuedFor":4}',
+    '{"current":"a","previous":"c","salt":"b","rotatedAt":1,"createdAt":2,"touchedAt":null,"issuedFor":4,"__proto__":{"isAdmin":true}}',
+    'null',
+    '[]',
+  ],
+  tokens: [
+    ID,
+    '.',
+    'null',
+    '"',
+    '{',
+    '}',
+    ':',
+    ',',
+    '1',
+    '-1',
+    '1e999',
+    '"current"',
+    '"previous"',
+    '"__proto__":',
+    '[]',
+    '\\u0000',
+  ],
+  check(input) {
+    const [selector, verifier, ...rest] = input.split('.')
+    const isSound =
+      rest.length === 0 && [selector, verifier].every(half => half?.length === 43 && onlyOf(half, BASE64URL))
+    const parsed = parseToken(null, input)
+    same(parsed && [parsed.selector, parsed.verifier], isSound ? [selector, verifier] : null, 'parseToken')
+    if (parsed !== null) assert.equal(parsed.key.length, 46)
+    const series = parseSeries(input)
+    let json: Record<string, unknown> | null = null
+    try {
+      json = JSON.parse(input)
+    } catch {}
+    const isSeries = typeof json?.current === 'string'
+    same(series !== null, isSeries, 'parseSeries')
+    return `${isSound} ${isSeries} ${json !== null}`
+  },
+}
+
+const CSRF = ID
+const csrf: Target = {
+  name: 'csrf',
+  reads: 'CSRF tokens of forms, masked or not',
+  corpus: [CSRF, maskToken(CSRF), maskToken(OTHER), '', `${CSRF}=`, CSRF.slice(1)],
+  tokens: [CSRF, 'A', '=', '-', '_', '+', '/', ' '],
+  check(input) {
+    // base64url of mask and masked token, read with another decoder: XOR of the halves, character by character.
+    const unmasked = () => {
+      if (input.length !== 115) return null
+      const bytes = atob(
+        [...input]
+          .map(char => ({ '-': '+', _: '/' })[char] ?? char)
+          .join('')
+          .padEnd(116, '='),
+      )
+      return Array.from({ length: 43 }, (_, at) =>
+        String.fromCharCode(bytes.charCodeAt(at) ^ bytes.charCodeAt(43 + at)),
+      ).join('')
+    }
+    // What is not base64url is decoded leniently by us; the reference has nothing to say there but for the plain token.
+    const isStrict = onlyOf(input, BASE64URL)
+    const expected = input === CSRF || (isStrict && unmasked() === CSRF)
+    const ours = isToken(CSRF, input)
+    if (isStrict || input.length === 43) same(ours, expected, 'isToken')
+    for (const odd of [undefined, null, 1, [input], { length: input.length }])
+      same(isToken(CSRF, odd), false, 'isToken')
+    return `${ours} ${input.length === 115}`
+  },
+}
+
+/** Percent-decoding with an UTF-8 decoder of its own (RFC 3629), as `decodeURIComponent` has it; `null` where it refuses. */
+function percentDecoded(text: string): string | null {
+  let out = ''
+  for (let at = 0; at < text.length; ) {
+    if (text[at] !== '%') {
+      out += text[at]
+      at += 1
+      continue
+    }
+    const byteAt = (place: number) => {
+      const hex = text.slice(place + 1, place + 3)
+      return text[place] === '%' && hex.length === 2 && onlyOf(hex.toLowerCase(), `${DIGITS}abcdef`)
+        ? Number.parseInt(hex, 16)
+        : -1
+    }
+    const first = byteAt(at)
+    if (first < 0) return null
+    const more = first < 0x80 ? 0 : first >> 5 === 6 ? 1 : first >> 4 === 14 ? 2 : first >> 3 === 30 ? 3 : -1
+    if (more < 0) return null
+    let point = more === 0 ? first : first & (0x3f >> more)
+    for (let i = 1; i <= more; i += 1) {
+      const next = byteAt(at + 3 * i)
+      if (next >> 6 !== 2) return null
+      point = point * 64 + (next & 63)
+    }
+    const least = [0, 0x80, 0x800, 0x10000][more]!
+    if (point < least || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return null
+    out += String.fromCodePoint(point)
+    at += 3 * (more + 1)
+  }
+  return out
+}
+
+const SECRETS = ['keyboard cat', 'older'] as const
+const signed = (text: string, secret: string) =>
+  `${text}.${createHmac('sha256', secret).update(text).digest('base64').split('=')[0]}`
+const signature: Target = {
+  name: 'signature',
+  reads: 'signed cookies of other libraries (`coatcheck/import`)',
+  corpus: [
+    signed('Zk1vX0bq7TnE', SECRETS[0]),
+    `${signed('Zk1vX0bq7TnE', SECRETS[1])}=`,
+    signed('a.b.c', SECRETS[0]),
+    encodeURIComponent(signed('é ;', SECRETS[0])),
+    '"%C3%A9"',
+    '%F0%9F%8D%AA%ED%A0%80%C0%80%',
+    '.x',
+  ],
+  tokens: [
+    '.',
+    '=',
+    '==',
+    '%',
+    '%2E',
+    '%C3%A9',
+    '%FF',
+    '%c0%80',
+    '"',
+    '+',
+    '/',
+    'a',
+    signed('a', SECRETS[0]),
+    signed('', SECRETS[0]),
+  ],
+  check(input) {
+    const isQuoted = input.length > 1 && input[0] === '"' && input[input.length - 1] === '"'
+    same(decoded(input), percentDecoded(isQuoted ? input.slice(1, input.length - 1) : input), 'decoded')
+    const parts = input.split('.')
+    const last = parts.pop()!
+    const text = parts.join('.')
+    const isGenuine =
+      text !== '' &&
+      SECRETS.some(secret => ['', '=', '=='].some(padding => `${text}.${last}` === signed(text, secret) + padding))
+    const ticket = signedId(input, SECRETS)
+    same(ticket?.id ?? null, isGenuine ? text : null, 'signedId')
+    if (ticket !== null)
+      same(
+        ticket.secret,
+        SECRETS.map(secret => signed(text, secret)).find(each => input.startsWith(each)),
+        'secret',
+      )
+    return `${isGenuine} ${decoded(input) === null}`
+  },
+}
+
+const LIMIT = 16_384
+const bytesOf = (text: string) => Buffer.from(text, 'latin1')
+const body: Target = {
+  name: 'body',
+  reads: 'request bodies of the example service',
+  corpus: [
+    'application/json\n\n{"username":"ada","password":"x"}',
+    'application/json; charset=utf-8\nidentity\n{"username":{"toString":1},"__proto__":{"isAdmin":true}}',
+    'application/json\n\n{"constructor":{"prototype":{"isAdmin":true}},"username":"\\ud800"}',
+    'application/json\n\n[1]',
+    'APPLICATION/JSON\ngzip\nnull',
+    'text/plain\n\n{}',
+    'application/json\n\n\xef\xbb\xbf{"username":"\xc3\xa9\xff"}',
+    'application/x-www-form-urlencoded\n\nusername=a&username=b&__proto__=c',
+    `application/json\n\n{"username":"${'a'.repeat(4000)}"}`,
+  ],
+  tokens: [
+    'application/json',
+    'application/x-www-form-urlencoded',
+    ';',
+    '\n',
+    '{',
+    '}',
+    '"username":',
+    '"__proto__":',
+    '"constructor":',
+    '"a"',
+    '[',
+    ']',
+    '1e999',
+    '\\u0000',
+    '\xc3\xa9',
+    '\xff',
+    'null',
+    ',',
+    '&',
+    '=',
+  ],
+  async check(input) {
+    const [type = '', encoding = '', ...rest] = input.split('\n')
+    const text = rest.join('\n')
+    // Up to five times the text: what is larger than the limit comes in pieces too.
+    const content = bytesOf(text.repeat(text.length > 3500 ? 5 : 1))
+    const headers = {
+      'content-type': bytesOf(type).toString('latin1'),
+      ...(encoding && { 'content-encoding': encoding }),
+    }
+    const make = () => {
+      const middle = content.length >> 1
+      const pieces = [content.subarray(0, middle), content.subarray(middle)].filter(piece => piece.length > 0)
+      return Object.assign(Readable.from(pieces, { objectMode: false }), { headers }) as never
+    }
+    const outcome = async (read: (request: never) => Promise<unknown>) => {
+      try {
+        return { value: await read(make()) }
+      } catch (error) {
+        if (error instanceof Aborted || !(error instanceof HttpError)) throw error
+        return { status: error.status }
+      }
+    }
+    const media = stripped(headers['content-type'].split(';')[0] ?? '', WHITE).toLowerCase()
+    same(mediaType(make()), media, 'mediaType')
+    const read = (wanted: string): { status: number } | { text: string } => {
+      if (media !== wanted || (encoding !== '' && encoding.toLowerCase() !== 'identity')) return { status: 415 }
+      if (content.length > LIMIT) return { status: 413 }
+      const whole = content.toString('utf8')
+      if (!Buffer.from(whole, 'utf8').equals(content)) return { status: 400 }
+      return { text: whole.codePointAt(0) === 0xfeff ? whole.slice(1) : whole }
+    }
+    const json = read('application/json')
+    let expected: { status: number } | { value: unknown }
+    if ('status' in json) expected = json
+    else
+      try {
+        const value = JSON.parse(json.text)
+        expected = value !== null && typeof value === 'object' && !Array.isArray(value) ? { value } : { status: 400 }
+      } catch {
+        expected = { status: 400 }
+      }
+    const ours = await outcome(readJson)
+    same(ours, expected, 'readJson')
+    if ('value' in ours) {
+      const fields = ours.value as Record<string, unknown>
+      for (const name of ['username', '__proto__', 'constructor', 'toString']) {
+        const own = Object.entries(fields).find(([key]) => key === name)?.[1]
+        const field = await outcome(async () => textField(fields, name))
+        same(field, typeof own === 'string' ? { value: own } : { status: 400 }, `the field ${name}`)
+      }
+    }
+    const form = read('application/x-www-form-urlencoded')
+    const ourForm = await outcome(async request => String(await readForm(request)))
+    same(ourForm, 'status' in form ? form : { value: String(new URLSearchParams(form.text)) }, 'readForm')
+    return JSON.stringify(['status' in ours ? ours.status : 200, 'status' in ourForm ? ourForm.status : 200])
+  },
+}
+
+const isLabel = (text: string) => text !== '' && text.length <= 63 && onlyOf(text, `${LETTERS}${DIGITS}-`)
+/** Whether an http origin is exact; `null` where only the URL Standard could tell (IPv4, IPv6, punycode, odd characters). */
+function isPlainOrigin(text: string): boolean | null {
+  const scheme = text.startsWith('https://') ? 'https://' : text.startsWith('http://') ? 'http://' : null
+  if (scheme === null) return null
+  const [host = '', port, ...more] = text.slice(scheme.length).split(':')
+  const labels = host.split('.')
+  if (!labels.every(isLabel) || host.length > 253 || labels.some(label => label.startsWith('xn--') || label[2] === '-'))
+    return null
+  if (![...labels.at(-1)!].some(char => LETTERS.includes(char)) || labels.at(-1)!.startsWith('0x')) return null
+  if (more.length > 0) return false
+  if (port === undefined) return true
+  return isDecimal(port, 5) && Number(port) <= 65535 && Number(port) !== (scheme === 'https://' ? 443 : 80)
+}
+
+const origins: Target = {
+  name: 'origins',
+  reads: 'the option `origins`, and the headers of the cross-origin guard',
+  corpus: [
+    'https://app.example.com',
+    'http://localhost:3000',
+    'https://app.example.com:443',
+    'https://APP.example.com/',
+    'chrome-extension://abcdefgh',
+    'https://*.example.com',
+    'https://1.2.3.4:80',
+    'http://[::1]:3000',
+    'https://user@app.example.com',
+    'null',
+    'https://app.example.com\nsame-site\napp.example.com\nPOST',
+    'http://app.example.com:8080\n\napp.example.com:8080\nDELETE',
+    '\ncross-site\na\nGET',
+  ],
+  tokens: [
+    'https://',
+    'http://',
+    'example.com',
+    '.',
+    ':',
+    '443',
+    '80',
+    '/',
+    '*',
+    '@',
+    '?',
+    '#',
+    '\\',
+    '[::1]',
+    'xn--',
+    '%2e',
+    '\t',
+    '\n',
+    'null',
+    'same-origin',
+    'none',
+    'cross-site',
+    'same-site',
+    'POST',
+    'GET',
+    'app.example.com',
+  ],
+  check(input) {
+    const [origin = '', site = '', host = '', method = ''] = input.split('\n')
+    const answer = answerOf(() => originSet([origin], 'origins'))
+    const isAccepted = 'value' in answer
+    if (isAccepted) {
+      same([...answer.value], [origin], 'originSet')
+      // RFC 6454: scheme, host and port, and nothing else; what could hide another host is in none.
+      assert.match(origin, /^[a-z][a-z0-9+.-]*:\/\/[^/?#@\s\\*A-Z]+$/)
+      assert.ok(!/^https?:/.test(origin) || new URL(origin).href === `${origin}/`)
+    } else assert.match(answer.typeError, /^origins: expected exact origins/)
+    const known = isPlainOrigin(origin)
+    if (known !== null) same(isAccepted, known, 'originSet')
+    // Go 1.25's http.CrossOriginProtection, as a table.
+    const headers = { origin: origin || null, 'sec-fetch-site': site || null, host: host || null }
+    const decisions: string[] = []
+    for (const upgrade of [false, true])
+      for (const allowed of [new Set<string>(), new Set([origin])]) {
+        const ours = isCrossOrigin({ method, upgrade, header: name => headers[name] }, allowed)
+        const isRead = ['GET', 'HEAD', 'OPTIONS'].includes(method) && !upgrade
+        const isOwn = ['same-origin', 'none'].includes(site)
+        const isListed = origin !== '' && allowed.has(origin)
+        const after = origin.split('://').slice(1).join('://')
+        const isSame =
+          origin === '' || (host !== '' && after === host && ['http', 'https'].includes(origin.split('://')[0]!))
+        const expected = !isRead && !isOwn && !isListed && (site !== '' || !isSame)
+        same(ours, expected, 'isCrossOrigin')
+        decisions.push(ours ? 'x' : '.')
+      }
+    return `${isAccepted} ${known} ${decisions.join('')}`
+  },
+}
+
+/** An address as a number of 128 bits, an IPv4 address as its mapped form (RFC 4291, section 2.5.5.2); `null`: none. */
+function numberOf(text: string): { value: bigint; bits: 32 | 128 } | null {
+  const v4 = (part: string) => {
+    const bytes = part.split('.')
+    if (bytes.length !== 4 || !bytes.every(byte => isDecimal(byte, 3) && Number(byte) < 256)) return null
+    return bytes.reduce((sum, byte) => sum * 256n + BigInt(byte), 0n)
+  }
+  const plain = v4(text)
+  if (plain !== null) return { value: 0xffff_0000_0000n + plain, bits: 32 }
+  const halves = text.split('::')
+  if (halves.length > 2) return null
+  const groupsOf = (half: string, isLast: boolean): bigint[] | null => {
+    if (half === '') return []
+    const groups: bigint[] = []
+    const parts = half.split(':')
+    for (const [at, part] of parts.entries()) {
+      if (isLast && at === parts.length - 1 && part.includes('.')) {
+        const embedded = v4(part)
+        if (embedded === null) return null
+        groups.push(embedded >> 16n, embedded & 0xffffn)
+      } else if (part !== '' && part.length <= 4 && onlyOf(part.toLowerCase(), `${DIGITS}abcdef`))
+        groups.push(BigInt(`0x${part}`))
+      else return null
+    }
+    return groups
+  }
+  const [head, tail] =
+    halves.length === 1 ? [groupsOf(text, true), []] : [groupsOf(halves[0]!, false), groupsOf(halves[1]!, true)]
+  if (head === null || tail === null) return null
+  const count = head.length + tail.length
+  if (halves.length === 1 ? count !== 8 : count > 7) return null
+  const all = [...head, ...Array<bigint>(8 - count).fill(0n), ...tail]
+  return { value: all.reduce((sum, group) => sum * 65536n + group, 0n), bits: 128 }
+}
+
+const proxies: Target = {
+  name: 'proxies',
+  reads: 'the option `trustedProxies`, and the address of a peer',
+  corpus: [
+    '10.0.0.0/8\n10.1.2.3',
+    '127.0.0.1\n::ffff:127.0.0.1',
+    'fd00::/8\nfd12:3456::1',
+    '::ffff:10.0.0.0/104\n10.200.0.1',
+    '2001:db8::1\n2001:DB8:0:0:0:0:0:1',
+    'fe80::/10\nfe80::1%eth0',
+    '0.0.0.0/0\n1.2.3.4',
+    '::/0\n1.2.3.4',
+    '1:2:3:4:5:6:7::/33\n1:2:3:4:5:6:7:8',
+    '192.168.1.1/31\n192.168.1.0',
+  ],
+  tokens: [
+    '/',
+    '0',
+    '8',
+    '32',
+    '128',
+    '129',
+    '.',
+    ':',
+    '::',
+    'ffff',
+    '::ffff:',
+    '10',
+    '255',
+    '256',
+    '01',
+    '%eth0',
+    '\n',
+    ' ',
+    '10.0.0.1',
+    '2001:db8::',
+    '-1',
+    '1e1',
+  ],
+  check(input) {
+    const [entry = '', peer = ''] = input.split('\n')
+    const [text = '', prefix, ...more] = entry.split('/')
+    const base = numberOf(text)
+    const width = base?.bits ?? 0
+    const isSound =
+      base !== null && more.length === 0 && (prefix === undefined || (isDecimal(prefix, 3) && Number(prefix) <= width))
+    const answer = answerOf(() => proxyTest([entry]))
+    same('value' in answer, isSound, 'proxyTest')
+    if (!('value' in answer)) {
+      assert.match(answer.typeError, /^trustedProxies: expected addresses and ranges/)
+      return 'refused'
+    }
+    const zone = peer.indexOf('%')
+    const isZone = zone === -1 || (peer.slice(0, zone).includes(':') && /^[0-9a-zA-Z.:-]+$/.test(peer.slice(zone + 1)))
+    const address = isZone ? numberOf(zone === -1 ? peer : peer.slice(0, zone)) : null
+    const bits = prefix === undefined ? width : Number(prefix)
+    const shift = BigInt(width - bits)
+    const isIn = address !== null && base !== null && address.value >> shift === base.value >> shift
+    same(answer.value(peer), isIn, 'a peer among the proxies')
+    same(answer.value(undefined), false, 'a peer without an address')
+    return `${width} ${isIn} ${address?.bits}`
+  },
+}
+
+const isLoopbackAddress = (text: string) => {
+  const low = text.toLowerCase()
+  if (low === '::1') return true
+  const bytes = (low.startsWith('::ffff:') ? low.slice(7) : low).split('.')
+  return (
+    bytes.length === 4 &&
+    bytes[0] === '127' &&
+    bytes.every(byte => byte !== '' && byte.length <= 3 && onlyOf(byte, DIGITS))
+  )
+}
+function isLocalName(text: string): boolean {
+  const low = text.toLowerCase()
+  const at = low.startsWith('[') ? low.indexOf(']') + 1 : low.includes(':') ? low.indexOf(':') : low.length
+  const port = low.slice(at)
+  if (port !== '' && !(port[0] === ':' && port.length > 1 && port.length <= 6 && onlyOf(port.slice(1), DIGITS)))
+    return false
+  const host = low.slice(0, at)
+  if (host === '[::1]' || (isLoopbackAddress(host) && !host.includes(':'))) return true
+  const labels = (host.endsWith('.') ? host.slice(0, -1) : host).split('.')
+  return (
+    labels.at(-1) === 'localhost' &&
+    labels.slice(0, -1).every(label => label !== '' && onlyOf(label, `${LETTERS}${DIGITS}-`))
+  )
+}
+const NAMES = [
+  'x-forwarded-for',
+  'x-real-ip',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  'x-forwarded-port',
+  'via',
+] as const
+const https: Target = {
+  name: 'https',
+  reads: '`Host` and the forwarded headers, where a cookie without TLS is judged',
+  corpus: [
+    'localhost:3000',
+    'app.localhost.',
+    '127.0.0.1:80',
+    '[::1]:8080',
+    'localhost.example.com',
+    '127.0.0.1.example.com',
+    'localhost\n127.0.0.1\n\nlocalhost:3000\nhttp\n3000',
+    'localhost\n::ffff:127.0.0.1, ::1\n127.0.0.1\nlocalhost, a.localhost\nhttp,http',
+    'localhost\n203.0.113.9',
+    'localhost\n\n\n\n\n\n1.1 nginx',
+  ],
+  tokens: [
+    'localhost',
+    '127.0.0.1',
+    '::1',
+    '::ffff:',
+    '[::1]',
+    ':',
+    '80',
+    ',',
+    ', ',
+    '.',
+    '\n',
+    'http',
+    'https',
+    'HTTP',
+    'example.com',
+    '-',
+    '_',
+    '\t',
+    '%',
+    '127.1',
+  ],
+  check(input) {
+    const [host = '', ...values] = input.split('\n')
+    same(isLocalHost(host), isLocalName(host), 'isLocalHost')
+    const header = (name: string) => values[NAMES.indexOf(name as never)] || undefined
+    const ours = isForwardedLocally(header)
+    const [addresses, real, hosts, schemes, port, via] = NAMES.map(header)
+    const all = (value: string | undefined, test: (part: string) => boolean) =>
+      value
+        ?.split(',')
+        .map(part => stripped(part, WHITE))
+        .every(test)
+    const isNone = [addresses, real, hosts, schemes, port].every(each => each === undefined)
+    const expected =
+      via === undefined &&
+      (isNone ||
+        (all(addresses, isLoopbackAddress) === true &&
+          all(real, isLoopbackAddress) !== false &&
+          all(hosts, isLocalName) !== false &&
+          all(schemes, scheme => scheme.toLowerCase() === 'http') !== false))
+    same(ours, expected, 'isForwardedLocally')
+    for (const odd of [['127.0.0.1'], 1, {}])
+      same(
+        isForwardedLocally(name => (name === 'x-forwarded-for' ? odd : undefined)),
+        false,
+        'a header that is no text',
+      )
+    return `${isLocalHost(host)} ${ours} ${isNone}`
+  },
+}
+
+export const REQUESTS: readonly Target[] = [cookie, id, rememberToken, csrf, signature, body, origins, proxies, https]

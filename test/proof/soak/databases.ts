@@ -1,0 +1,175 @@
+// The databases of the soak, with settings under which what was acknowledged survives a crash, and what there is to count.
+import { SessionManager, type Store } from 'coatcheck'
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import { RedisStore } from 'coatcheck/stores/redis'
+import pg from 'pg'
+import { createClient } from 'redis'
+import { startPostgres } from '../../support/services/postgres.ts'
+import { startRedis } from '../../support/services/redis.ts'
+
+export type DatabaseName = 'redis' | 'postgresql'
+
+/** What the database holds, and how much of it ought to be gone. */
+export interface Contents {
+  /** All rows or keys. */
+  readonly all: number
+  /** Live sessions, as the manager counts them. */
+  readonly sessions: number
+  /** Live remember-me series. */
+  readonly series: number
+  /** Rows or keys that nothing will remove, or that should have been removed before. */
+  readonly overdue: number
+  /** How many of each kind, for people. */
+  readonly kinds: Readonly<Record<string, number>>
+}
+
+export interface Database {
+  readonly url: string
+  /** Ends it: with `crash` at once, else as an operator does. */
+  end(crash: boolean): Promise<void>
+  restart(): Promise<void>
+  contents(): Promise<Contents>
+  /** Connections of clients, without the one that asks. */
+  connections(): Promise<number>
+  /** Writes records that expired so long ago that a sweep has to remove them. */
+  plantExpired(count: number): Promise<void>
+  /** One command or statement, for tests that break something on purpose. */
+  run(...command: string[]): Promise<unknown>
+  stop(): Promise<void>
+}
+
+/** What is expired is kept for this time, in ms, in case a clock is wrong: `SWEEP_MARGIN` of the contract. */
+const MARGIN = 300_000
+/** The nodes sweep every 2 seconds, or a quarter later. A machine that is busy may take longer. */
+const SWEPT = 60_000
+/** The longest life that anything has, in ms: what a password change leaves for a user lives a day. */
+const LONGEST = 24 * 3_600_000 + 2 * MARGIN
+
+async function countLive(store: Store): Promise<number> {
+  const sessions = new SessionManager({ store, sweepInterval: false, storeTimeout: '20s' })
+  try {
+    return await sessions.count()
+  } finally {
+    await sessions.close()
+  }
+}
+
+async function openRedis(): Promise<Database> {
+  const server = await startRedis(['--appendonly', 'yes', '--appendfsync', 'always'])
+  const withClient = async <T>(work: (client: ReturnType<typeof createClient>) => Promise<T>): Promise<T> => {
+    const client = createClient({ url: server.url })
+    client.on('error', () => {})
+    await client.connect()
+    try {
+      return await work(client as ReturnType<typeof createClient>)
+    } finally {
+      client.destroy()
+    }
+  }
+  return {
+    url: server.url,
+    end: crash => (crash ? server.kill() : server.kill('SIGTERM')),
+    restart: () => server.restart(),
+    contents: () =>
+      withClient(async client => {
+        const kinds: Record<string, number> = {}
+        let all = 0
+        let series = 0
+        let overdue = 0
+        for await (const keys of client.scanIterator({ COUNT: 1000 }))
+          for (const key of keys) {
+            const left = await client.pTTL(key)
+            // It expired between the two commands.
+            if (left === -2) continue
+            const isText = (await client.type(key)) === 'string'
+            const [kind = ''] = isText ? ((await client.get(key)) ?? '') : 'i'
+            const name = { s: 'sessions', r: 'series', f: 'forwards', x: 'ended', i: 'indexes' }[kind] ?? 'floors'
+            kinds[name] = (kinds[name] ?? 0) + 1
+            all++
+            if (kind === 'r' && left > MARGIN) series++
+            if (left === -1 || left > LONGEST) overdue++
+          }
+        return { all, sessions: await countLive(new RedisStore(client)), series, overdue, kinds }
+      }),
+    connections: () =>
+      withClient(
+        async client => (await client.sendCommand(['CLIENT', 'LIST'])).toString().trim().split('\n').length - 1,
+      ),
+    // Redis removes them by itself.
+    plantExpired: async () => {},
+    run: (...command) => withClient(client => client.sendCommand(command)),
+    stop: server.stop,
+  }
+}
+
+async function openPostgres(): Promise<Database> {
+  // As a server in production has them: a commit is on the disk before it is acknowledged.
+  const server = await startPostgres({ fsync: 'on', synchronous_commit: 'on' })
+  const withPool = async <T>(work: (pool: pg.Pool) => Promise<T>): Promise<T> => {
+    const pool = new pg.Pool({ connectionString: server.url(), max: 1, application_name: 'soak' })
+    pool.on('error', () => {})
+    try {
+      return await work(pool)
+    } finally {
+      await pool.end()
+    }
+  }
+  await withPool(pool => new PostgresStore(pool).migrate())
+  return {
+    url: server.url(),
+    end: crash => (crash ? server.kill() : server.kill('SIGINT')),
+    restart: () => server.restart(),
+    contents: () =>
+      withPool(async pool => {
+        const { rows } = await pool.query(
+          `SELECT kind, count(*)::int AS all, count(*) FILTER (WHERE expires_at > $1)::int AS live,
+             count(*) FILTER (WHERE expires_at < $1::bigint - ${MARGIN + SWEPT})::int AS overdue
+           FROM coatcheck_sessions GROUP BY kind`,
+          [Date.now()],
+        )
+        const users = await pool.query(
+          `SELECT count(*)::int AS all, count(*) FILTER (WHERE expires_at < $1::bigint - ${MARGIN + SWEPT})::int AS overdue
+           FROM coatcheck_sessions_users`,
+          [Date.now()],
+        )
+        rows.push({ kind: 'users', live: 0, ...users.rows[0] })
+        const sum = (name: 'all' | 'overdue') => rows.reduce((total, row) => total + row[name], 0)
+        return {
+          all: sum('all'),
+          sessions: await countLive(new PostgresStore(pool)),
+          series: rows.find(({ kind }) => kind === 'remember')?.live ?? 0,
+          overdue: sum('overdue'),
+          kinds: Object.fromEntries(rows.map(({ kind, all }) => [kind, all])),
+        }
+      }),
+    connections: () =>
+      withPool(async pool => {
+        const { rows } = await pool.query(
+          `SELECT count(*)::int AS n FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name <> 'soak'`,
+        )
+        return rows[0].n
+      }),
+    plantExpired: count =>
+      withPool(async pool => {
+        const store = new PostgresStore(pool)
+        const past = Date.now() - MARGIN - SWEPT - 3_600_000
+        for (let i = 0; i < count; i++) {
+          const times = { createdAt: past - 1000, seenAt: past - 1000, expiresAt: past, absoluteExpiresAt: past }
+          const key = `planted-${i}`.padEnd(46, '-')
+          const who = { userId: `${10_000 + i}`, userName: 'planted', passwordVersion: null, parent: null }
+          await store.create(
+            { key, kind: 'session', ...who, data: '{}', version: 1, writeId: `planted-${i}`, ...times },
+            {},
+            { now: past - 1000 },
+          )
+        }
+      }),
+    run: statement => withPool(pool => pool.query(statement!)),
+    stop: server.stop,
+  }
+}
+
+export const DATABASES: Readonly<Record<DatabaseName, () => Promise<Database>>> = {
+  redis: openRedis,
+  postgresql: openPostgres,
+}
