@@ -142,8 +142,12 @@ export class KeptSessions {
     const record = this.#recordOf(sid, texts, byHand)
     const answer = await context.calls.create(record, limitFor(context, record), context.call(context.deadline()))
     context.reportAnswer(answer, record)
-    const there = answer.outcome === 'collision' && byHand ? await this.load(sid) : null
-    if (there !== null) return there
+    if (answer.outcome === 'collision') {
+      const there = byHand ? await this.load(sid) : null
+      // A note says that it has ended.
+      const stored = there === null ? await context.storedRecord(record.key, context.deadline()) : null
+      if (there !== null || stored?.kind === 'remember') return there
+    }
     if (answer.outcome !== 'created') throw refusal(context, answer.outcome)
     const session = context.created(id, record)
     // Destroyed by another part of this request, before the store had it.
