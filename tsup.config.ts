@@ -40,7 +40,7 @@ const FOLDERS = [
 ]
 
 /** The subpaths that need node:http, which is not everywhere that the others run. */
-const ON_NODE: readonly (string | undefined)[] = [subpaths.node, subpaths['express-session'], subpaths['device-bound']]
+const ON_NODE: readonly (string | undefined)[] = [subpaths.node, subpaths['device-bound']]
 
 /**
  * The room that a file belongs to, but for files of visits that a single subpath loads. What only those on node:http

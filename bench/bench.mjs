@@ -9,6 +9,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { arch, cpus, loadavg, platform, totalmem } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { install } from '../test/support/scripts/install.mjs'
 
 const here = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url))
 /** @type {Record<string, readonly string[]>} */
@@ -64,13 +65,7 @@ const installed = name => {
   const file = here(`node_modules/${name}/package.json`)
   return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).version : null
 }
-// The quick comparison does with what the tests have.
-const isEnough = names.includes('compare') && values.quick
-if (!isEnough && Object.keys(dependencies).some(name => installed(name) !== dependencies[name]))
-  execFileSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], {
-    cwd: here('.'),
-    stdio: 'inherit',
-  })
+if (!install('bench')) process.exit(1)
 
 const commit = () => {
   try {

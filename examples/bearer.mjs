@@ -53,7 +53,7 @@ const server = createServer(async (request, response) => {
     if (isJson && !(Number(request.headers['content-length']) <= 16_384)) throw failure(413, 'over 16 KiB or no length')
     const visit = visitOf(request)
     const answer = await endpoint(visit, isJson && (await json(request)))
-    for (const { value } of visit.cookies) response.setHeader('Session-Token', value)
+    for (const { value } of visit.finish().cookies) response.setHeader('Session-Token', value)
     response.setHeader('Cache-Control', 'no-store').setHeader('Content-Type', 'application/json').end(stringify(answer))
   } catch (error) {
     // The library's errors carry the status that fits. At 503 the app keeps its token.

@@ -27,7 +27,9 @@ const site = join(root, 'site')
 
 /** @param {string} folder @param {string} ending @returns {string[]} paths relative to the folder */
 const under = (folder, ending) =>
-  readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith(ending))
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
+    path => path.endsWith(ending) && !path.startsWith('node_modules/'),
+  )
 
 /** Shown by a page as it is. @param {string} path */
 const isPicture = path => /\.(?:png|svg)$/.test(path)
@@ -227,14 +229,18 @@ copyFileSync(join(root, 'examples/server/page.svg'), join(gathered, 'public/hang
 writeFileSync(join(gathered, 'public/llms.txt'), llmsIndex())
 writeFileSync(join(gathered, 'public/llms-full.txt'), llmsFull())
 await writeReference()
-const built = spawnSync(process.execPath, [join(root, 'node_modules/vitepress/bin/vitepress.js'), 'build', 'docs'], {
-  cwd: root,
-  stdio: 'inherit',
-})
+const built = spawnSync(
+  process.execPath,
+  [join(root, 'docs/node_modules/vitepress/bin/vitepress.js'), 'build', 'docs'],
+  {
+    cwd: root,
+    stdio: 'inherit',
+  },
+)
 if (built.status !== 0) process.exit(1)
 const dead = deadLinks()
 for (const link of dead) console.error(`dead link or anchor in ${link}`)
 const missed = unanswered(builtIndex(site))
 for (const question of missed) console.error(`the search does not find a guide first: ${question}`)
 if (dead.length > 0 || missed.length > 0) process.exit(1)
-console.log('The site is in site/; `npx vitepress preview docs` shows it.')
+console.log('The site is in site/; `npx --prefix docs vitepress preview docs` shows it.')

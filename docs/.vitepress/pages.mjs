@@ -85,7 +85,6 @@ export const SECTIONS = [
       page('From another library', '/moving'),
       page('express-session', '/moving/express-session'),
       page('A store for express-session', '/connect'),
-      page('req.session: the bridge', '/express-session'),
       page('iron-session', '/moving/iron-session'),
       page('better-auth', '/moving/better-auth'),
       page('Under better-auth', '/better-auth'),

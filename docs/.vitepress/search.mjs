@@ -32,10 +32,10 @@ export const searchOptions = {
 export const QUESTIONS = {
   login: /^\/(?:start|guide)/,
   logout: /^\/(?:start|guide|moving)/,
-  middleware: /^\/(?:guide|servers|moving|express-session)/,
+  middleware: /^\/(?:guide|servers|moving|connect)/,
   jwt: /^\/compare/,
-  'express 4': /^\/(?:servers\/express|start|moving|express-session)/,
-  maxAge: /^\/(?:options|moving|guide|express-session|connect)/,
+  'express 4': /^\/(?:servers\/express|start|moving|connect)/,
+  maxAge: /^\/(?:options|moving|guide|connect)/,
 }
 
 /** The index that the site was built with. @param {string} site */

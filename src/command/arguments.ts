@@ -1,5 +1,4 @@
 // The command line: its commands and options, and how it is read.
-import { parseArgs } from 'node:util'
 import { UsageError } from './errors.ts'
 
 interface Option {
@@ -24,6 +23,7 @@ export const OPTIONS = {
   yes: { value: null, short: 'y', text: 'do it without asking' },
   json: { value: null, text: 'JSON on standard output, one object per line' },
   help: { value: null, short: 'h', text: 'this text' },
+  version: { value: null, text: 'the release of coatcheck' },
 } as const satisfies Record<string, Option>
 
 export type OptionName = keyof typeof OPTIONS
@@ -33,51 +33,45 @@ const optionOf = (name: OptionName): Option => OPTIONS[name]
 /** The given options, each at most once; a switch is ''. */
 export type Given = ReadonlyMap<OptionName, string>
 
-const TABLES = ['store', 'table', 'schema', 'json'] as const
-const STORE = [...TABLES, 'timeout', 'prefix', 'allow-eviction', 'single-slot'] as const
-const SESSIONS = [...STORE, 'namespace'] as const
+const TABLES: readonly OptionName[] = ['store', 'table', 'schema', 'json']
+const STORE: readonly OptionName[] = [...TABLES, 'timeout', 'prefix', 'allow-eviction', 'single-slot']
+const SESSIONS: readonly OptionName[] = [...STORE, 'namespace']
 
 interface Command {
-  /** The words after the name; `?` at the end: may be left out. */
-  readonly takes: readonly string[]
-  readonly summary: string
-  readonly options: readonly OptionName[]
+  /** The words after the name; those in brackets may be left out. */
+  readonly takes: string
+  readonly text: string
+  /** By default those of SESSIONS. */
+  readonly options?: readonly OptionName[]
+  /** An option of its own. */
+  readonly also?: OptionName
 }
 
 export const COMMANDS = {
-  ddl: { takes: [], summary: 'prints the DDL of the tables', options: TABLES },
-  migrate: { takes: [], summary: 'creates the tables if they are missing', options: STORE },
-  sweep: { takes: [], summary: 'removes what has been expired for 5 minutes', options: STORE },
-  count: { takes: [], summary: 'says how many live sessions there are', options: SESSIONS },
-  list: {
-    takes: ['USER?'],
-    summary: "lists a user's live sessions, the latest seen first, or all of them",
-    options: SESSIONS,
-  },
-  revoke: {
-    takes: ['USER', 'KEY'],
-    summary: 'ends one session of a user, and the remember tokens of that device',
-    options: SESSIONS,
-  },
+  ddl: { takes: '', text: 'prints the DDL of the tables', options: TABLES },
+  migrate: { takes: '', text: 'creates the tables if they are missing', options: STORE },
+  sweep: { takes: '', text: 'removes what has been expired for 5 minutes', options: STORE },
+  count: { takes: '', text: 'says how many live sessions there are' },
+  list: { takes: '[USER]', text: "lists a user's live sessions, the latest seen first, or all of them" },
+  revoke: { takes: 'USER KEY', text: 'ends one session of a user, and the remember tokens of that device' },
   'invalidate-user': {
-    takes: ['USER'],
-    summary: 'ends all sessions and remember tokens of a user',
-    options: [...SESSIONS, 'min-password-version'],
+    takes: 'USER',
+    text: 'ends all sessions and remember tokens of a user',
+    also: 'min-password-version',
   },
   'invalidate-all': {
-    takes: [],
-    summary: 'ends all sessions and remember tokens of all users: everyone is logged out',
-    options: [...SESSIONS, 'yes'],
+    takes: '',
+    text: 'ends all sessions and remember tokens of all users: everyone is logged out',
+    also: 'yes',
   },
-  doctor: { takes: ['URL?'], summary: 'looks for what is wrong with a store, and says what to do', options: STORE },
+  doctor: { takes: '[URL]', text: 'looks for what is wrong with a store, and says what to do', options: STORE },
 } as const satisfies Record<string, Command>
 export type CommandName = keyof typeof COMMANDS
 export const COMMAND_NAMES = Object.keys(COMMANDS) as CommandName[]
 const commandOf = (name: CommandName): Command => COMMANDS[name]
 
 /** 'list [USER]' */
-export const usageOf = (name: CommandName): string =>
-  [name, ...commandOf(name).takes.map(each => (each.endsWith('?') ? `[${each.slice(0, -1)}]` : each))].join(' ')
+export const usageOf = (name: CommandName): string => `${name} ${commandOf(name).takes}`.trimEnd()
 
 const table = (rows: readonly (readonly [string, string])[]): string[] => {
   const width = Math.max(...rows.map(([left]) => left.length))
@@ -87,7 +81,7 @@ const table = (rows: readonly (readonly [string, string])[]): string[] => {
 export const HELP = [
   'Usage: coatcheck COMMAND [options]',
   '',
-  ...table(COMMAND_NAMES.map(name => [usageOf(name), commandOf(name).summary])),
+  ...table(COMMAND_NAMES.map(name => [usageOf(name), commandOf(name).text])),
   '',
   ...table(
     OPTION_NAMES.map(name => {
@@ -112,76 +106,72 @@ export interface Run {
   readonly key: string | null
 }
 
-// One key in 64 begins with -, and is no option.
-const KEY_WITH_DASH = /^-[A-Za-z0-9_-]{45}$/
-const MARK = '\0'
-const CONFIG = Object.fromEntries(
-  OPTION_NAMES.map(name => {
-    const { value, short } = optionOf(name)
-    return [name, { type: value === null ? ('boolean' as const) : ('string' as const), ...(short && { short }) }]
-  }),
-)
 /** A word of the command line in a message, unless it may be a URL, a session ID or a key. */
 const shown = (word: string) => (/^-{0,2}[A-Za-z][A-Za-z0-9_-]{0,24}$/.test(word) ? ` ${word}` : '')
+const KEY = /^[A-Za-z0-9_-]{46}$/
+
+/** Words and options, in any order; after `--` all are words. One key in 64 begins with -, and is no option. */
+function split(argv: readonly string[]): { words: string[]; given: Map<OptionName, string> } {
+  const words: string[] = []
+  const given = new Map<OptionName, string>()
+  const left = [...argv]
+  for (let word = left.shift(); word !== undefined; word = left.shift()) {
+    if (word === '--') return { words: [...words, ...left], given }
+    const [, option, inline] = KEY.test(word) ? [] : (/^(-[^=]*)(?:=(.*))?$/s.exec(word) ?? [])
+    if (option === undefined) words.push(word)
+    else {
+      const name = OPTION_NAMES.find(each => option === `--${each}` || option === `-${optionOf(each).short}`)
+      if (name === undefined)
+        throw new UsageError(`there is no option${shown(option)}: expected --${OPTION_NAMES.join(', --')}`)
+      const placeholder = optionOf(name).value
+      if (placeholder === null) {
+        if (inline !== undefined) throw new UsageError(`--${name} takes no value`)
+        given.set(name, '')
+        continue
+      }
+      if (given.has(name)) throw new UsageError(`--${name} is given twice`)
+      // A word that looks like an option is one: the value is missing.
+      const value = inline ?? (left[0]?.startsWith('-') ? '' : left.shift())
+      if (!value) throw new UsageError(`--${name} needs a value: --${name} ${placeholder}`)
+      given.set(name, value)
+    }
+  }
+  return { words, given }
+}
 
 /** @throws UsageError that says what is wrong and what would be right, and repeats no secret */
 export function parseArguments(argv: readonly string[]): Run | 'help' | 'version' {
-  const words: string[] = []
-  const given = new Map<OptionName, string>()
-  const { tokens, values } = parseArgs({
-    args: argv.map(word => (KEY_WITH_DASH.test(word) ? MARK + word : word)),
-    options: { ...CONFIG, version: { type: 'boolean' } },
-    strict: false,
-    allowPositionals: true,
-    tokens: true,
-  })
-  for (const token of tokens) {
-    if (token.kind === 'positional') words.push(token.value.replace(MARK, ''))
-    if (token.kind !== 'option' || token.name === 'version') continue
-    const name = OPTION_NAMES.find(each => each === token.name)
-    if (name === undefined)
-      throw new UsageError(`there is no option${shown(token.rawName)}: expected --${OPTION_NAMES.join(', --')}`)
-    if (given.has(name) && optionOf(name).value !== null) throw new UsageError(`--${name} is given twice`)
-    given.set(name, valueFor(name, token.value, token.inlineValue))
-  }
+  const { words, given } = split(argv)
   const [name, ...rest] = words
   if (given.has('help') || name === 'help') return 'help'
-  if (values.version) return 'version'
+  if (given.has('version')) return 'version'
   const command = COMMAND_NAMES.find(each => each === name)
   if (command === undefined)
     throw new UsageError(
       `${name === undefined ? 'expected a command' : `there is no command${shown(name)}: expected one`} of ${COMMAND_NAMES.join(', ')}; a store is named by --store URL`,
     )
-  const { takes, options } = commandOf(command)
+  const { takes, options = SESSIONS, also } = commandOf(command)
+  const taken = takes === '' ? [] : takes.split(' ')
   for (const option of given.keys())
-    if (!options.includes(option)) throw new UsageError(`${command} takes no --${option}`)
-  const missing = takes[rest.length]
-  if (missing !== undefined && !missing.endsWith('?'))
+    if (option !== also && !options.includes(option)) throw new UsageError(`${command} takes no --${option}`)
+  const missing = taken[rest.length]
+  if (missing !== undefined && !missing.startsWith('['))
     throw new UsageError(`${missing} is missing: coatcheck ${usageOf(command)}`)
-  if (rest.length > takes.length)
+  if (rest.length > taken.length)
     throw new UsageError(`there is one word too many${shown(rest.at(-1)!)}: coatcheck ${usageOf(command)}`)
-  if (command === 'doctor')
-    return { command, given: rest[0] === undefined ? given : given.set('store', rest[0]), user: null, key: null }
+  if (command === 'doctor') {
+    if (rest[0] !== undefined) given.set('store', rest[0])
+    return { command, given, user: null, key: null }
+  }
   const [user = null, key = null] = rest
   if (user !== null && !/^[^\p{Cc}]{1,128}$/u.test(user))
     throw new UsageError('USER: expected text of 1 to 128 characters without control characters')
   // Not repeated: it may be a session ID.
-  if (key !== null && !/^[A-Za-z0-9_-]{46}$/.test(key))
+  if (key !== null && !KEY.test(key))
     throw new UsageError(
       'KEY: expected a key of 46 characters, as list prints them (a session ID has 43, and belongs in no command line)',
     )
   return { command, given, user, key }
-}
-
-function valueFor(name: OptionName, value: string | undefined, isInline: boolean | undefined): string {
-  const { value: placeholder } = optionOf(name)
-  if (placeholder === null && value !== undefined) throw new UsageError(`--${name} takes no value`)
-  if (placeholder === null) return ''
-  const word = value?.replace(MARK, '')
-  // A word that looks like an option is one: the value is missing.
-  if (word === undefined || word === '' || (!isInline && word.startsWith('-')))
-    throw new UsageError(`--${name} needs a value: --${name} ${placeholder}`)
-  return word
 }
 
 /** @throws UsageError for an option that would do nothing with this store */

@@ -1,8 +1,8 @@
 // The commands, once the store is open.
 import type { SessionInfo } from 'coatcheck'
-import type { CommandName, Given } from './arguments.ts'
+import type { Given } from './arguments.ts'
 import { Failure, plain } from './errors.ts'
-import { counted, type Output, row } from './output.ts'
+import { counted, type Output } from './output.ts'
 import type { Sessions, SqlStore } from './stores.ts'
 
 /** The things that a command works with. */
@@ -25,14 +25,13 @@ export interface Task {
 
 /** Creates the tables, and says whether there was anything to do. */
 async function migrate({ sql, name, output }: Task): Promise<void> {
-  const wasThere = sql === null || (await sql.isMigrated())
+  if (sql === null)
+    return output.result(`${name}: there is nothing to migrate, Redis needs no tables.`, { migrated: false })
+  const wasThere = await sql.isMigrated()
   if (!wasThere) await sql.migrate()
-  const text =
-    sql === null
-      ? 'there is nothing to migrate, Redis needs no tables.'
-      : wasThere
-        ? 'the tables are there, nothing was changed.'
-        : 'the tables were missing and have been created.'
+  const text = wasThere
+    ? 'the tables are there, nothing was changed.'
+    : 'the tables were missing and have been created.'
   await output.result(`${name}: ${text}`, { migrated: !wasThere })
 }
 
@@ -54,8 +53,14 @@ async function count({ sessions, given, output }: Task): Promise<void> {
 /** With the namespace if all are listed. */
 type Info = SessionInfo<Record<string, unknown>, 'string'> & { readonly namespace?: string | null }
 
+/** A key has 46 characters. */
+const row = (cells: readonly string[]): string =>
+  cells
+    .map((cell, at) => plain(cell).padEnd(at === 0 ? 46 : 20))
+    .join('  ')
+    .trimEnd()
+
 const HEAD = ['KEY', 'USER', 'BEGAN', 'LAST SEEN', 'ENDS', 'NAME']
-const WIDTHS = [46, 20, 20, 20, 20]
 
 /** In UTC, to the second. A record that someone has edited may contain no date. */
 function instant(epoch: number): string {
@@ -63,14 +68,14 @@ function instant(epoch: number): string {
   return Number.isNaN(date.getTime()) ? String(epoch) : date.toISOString().replace(/\.\d+Z$/, 'Z')
 }
 
-function lineOf({ key, user, namespace, remembered, ...at }: Info): string {
+function cellsOf({ key, user, namespace, remembered, createdAt, seenAt, expiresAt }: Info): string[] {
   const who = user === null ? '-' : `${user.id}${namespace == null ? '' : ` of ${namespace}`}`
   const name = `${user?.name ?? ''}${remembered ? ' (remembered)' : ''}`.trimStart()
-  return row([key, who, ...[at.createdAt, at.seenAt, at.expiresAt].map(instant), name], WIDTHS)
+  return [key, who, instant(createdAt), instant(seenAt), instant(expiresAt), name]
 }
 
 // User IDs as text: readers of JSON such as jq round numbers above 2^53, and the next command would end another user.
-const objectOf = ({ key, user, createdAt, seenAt, expiresAt, absoluteExpiresAt, remembered }: Info) => ({
+const objectOf = ({ key, user, createdAt, seenAt, expiresAt, absoluteExpiresAt, remembered, namespace }: Info) => ({
   key,
   userId: user?.id ?? null,
   userName: user?.name ?? null,
@@ -79,24 +84,19 @@ const objectOf = ({ key, user, createdAt, seenAt, expiresAt, absoluteExpiresAt, 
   expiresAt,
   absoluteExpiresAt,
   remembered,
+  namespace,
 })
 
 /** The sessions of one user, or all of them, page by page, as fast as they are read. */
 async function list(task: Task): Promise<void> {
-  const { output, sessions, given, user } = task
+  const { output, sessions, user } = task
   let found = 0
-  const each = (info: Info, object: object) => {
-    if (!output.json && found === 0) output.line(row(HEAD, WIDTHS), {})
+  for await (const info of user === null ? sessions.all() : await sessions.list(user)) {
+    if (!output.json && found === 0) output.line(row(HEAD), {})
     found += 1
-    output.line(lineOf(info), object)
+    output.line(row(cellsOf(info)), objectOf(info))
+    if (found % 100 === 0) await output.flush()
   }
-  if (user !== null) for (const info of await sessions.list(user)) each(info, objectOf(info))
-  else
-    for await (const info of sessions.all()) {
-      const { namespace } = info
-      each(given.has('namespace') ? { ...info, namespace: null } : info, { ...objectOf(info), namespace })
-      if (output.isFull) await output.flush()
-    }
   await output.flush()
   if (!output.json) output.say(`${counted(found)}${user === null ? '' : ` of ${whose(user)}`}.`)
   if (found === 0) hintFor(task)
@@ -121,7 +121,7 @@ async function revoke(task: Task): Promise<void> {
 }
 
 /** Ends all sessions of one user. */
-async function invalidateUser(task: Task): Promise<void> {
+async function endUser(task: Task): Promise<void> {
   const { sessions, user, minPasswordVersion, output } = task
   const count = await sessions.invalidateUser(user!, minPasswordVersion === undefined ? {} : { minPasswordVersion })
   const refused =
@@ -131,7 +131,7 @@ async function invalidateUser(task: Task): Promise<void> {
 }
 
 /** Logs everyone out; asks first, unless told not to. */
-async function invalidateAll(task: Task): Promise<void> {
+async function endAll(task: Task): Promise<void> {
   const { sessions, given, output } = task
   if (!given.has('yes') && !(await isWanted(task))) throw new Failure('nothing was ended, since the answer was not yes')
   const count = await sessions.invalidateAll()
@@ -147,12 +147,4 @@ async function isWanted({ name, sessions, given, output, ask }: Task): Promise<b
 }
 
 /** By the names of the commands. */
-export const RUN: Readonly<Record<Exclude<CommandName, 'ddl' | 'doctor'>, (task: Task) => Promise<void>>> = {
-  migrate,
-  sweep,
-  count,
-  list,
-  revoke,
-  'invalidate-user': invalidateUser,
-  'invalidate-all': invalidateAll,
-}
+export const RUN = { migrate, sweep, count, list, revoke, 'invalidate-user': endUser, 'invalidate-all': endAll }

@@ -1,6 +1,6 @@
 // `doctor`: looks for faults of a store, and says what to do.
 import type { Given } from './arguments.ts'
-import { Failure, plain, safeMessageOf } from './errors.ts'
+import { Failure, plain, safeMessageOf, usageIn } from './errors.ts'
 import type { Output } from './output.ts'
 import type { StoreUrl } from './store-url.ts'
 import type { OpenStore, Sessions } from './stores.ts'
@@ -8,7 +8,7 @@ import type { OpenStore, Sessions } from './stores.ts'
 interface Finding {
   readonly text: string
   /** What to do, if something is wrong. */
-  readonly todo?: string
+  readonly todo?: string | undefined
 }
 
 interface Examination {
@@ -20,13 +20,10 @@ interface Examination {
 }
 
 const ADVICE: readonly (readonly [said: RegExp, todo: string])[] = [
-  [
-    /another schema/,
-    'alter the table to what coatcheck ddl prints, or drop it and migrate: then everyone is logged out',
-  ],
+  [/another schema/, 'make the table as coatcheck ddl prints it, or drop it and migrate: that logs everyone out'],
   [/ECONNREFUSED/, 'nothing listens there: start the server, or correct host and port'],
   [/ENOTFOUND|EAI_AGAIN/, 'no host has this name: correct it'],
-  [/no answer within|TIMEDOUT|UNREACH/, 'the host does not answer: look at the firewall, and at host and port'],
+  [/no answer within|TIMEDOUT|UNREACH/, 'the host does not answer: check the firewall, and host and port'],
   [
     /WRONGPASS|NOAUTH|28P01|ACCESS_DENIED_ERROR|using password|password auth|role .*does not exist/,
     'the server refuses this user or password: correct the URL',
@@ -57,53 +54,54 @@ export function judgeVersion(product: string, said: string): Finding {
   return { text, todo: `update it: coatcheck needs ${product} ${least}${lesser === 0 ? '' : `.${lesser}`} or later` }
 }
 
-/** From here on a clock costs much of the five minutes by which nodes and databases may differ, in ms. */
-const CLOCK_LIMIT = 60_000
+/** From here on a clock costs much of the five minutes by which nodes and databases may differ, in s. */
+const CLOCK_LIMIT = 60
 
 function judgeClock(difference: number): Finding {
   const seconds = Math.abs(difference) / 1000
   const text = `the server's is ${seconds.toFixed(1)} s ${difference < 0 ? 'behind' : 'ahead of'} that of this machine`
-  if (seconds * 1000 <= CLOCK_LIMIT) return { text }
+  if (seconds <= CLOCK_LIMIT) return { text }
   return { text, todo: 'set both by NTP: beyond 5 minutes logins may fail, and sessions end too early or too late' }
 }
 
 const infoOf = (info: string): ReadonlyMap<string, string> =>
   new Map([...info.matchAll(/^(\w+):(.*?)\r?$/gm)].map(([, name, value]) => [name!, value!]))
 
-/** The faults that only a Redis can have. */
-function judgeRedis(
-  info: ReadonlyMap<string, string>,
-  { url, given }: Examination,
-): [check: string, finding: Finding][] {
-  const isCluster = info.get('cluster_enabled') === '1'
-  const role = info.get('role') === 'slave' ? 'a replica' : 'a primary'
-  const part = `${role}${isCluster ? ' of a cluster' : ''}`
-  const wrongRole =
-    isCluster && url.kind === 'redis'
-      ? 'name the cluster: redis+cluster://HOST:PORT,HOST:PORT'
-      : !isCluster && role === 'a replica'
-        ? 'name the primary'
-        : null
-  const [limit, policy] = [info.get('maxmemory'), info.get('maxmemory_policy')]
-  const evicts = limit !== '0' && policy !== 'noeviction'
-  const text = `maxmemory ${limit}, maxmemory-policy ${policy}`
-  const isAllowed = !evicts || given.has('allow-eviction')
-  // Not wrong by itself: a replica may do as well, and a hosted Redis does not tell.
-  const persistence =
+function judgeRole(info: ReadonlyMap<string, string>, { kind }: StoreUrl): Finding {
+  const isReplica = info.get('role') === 'slave'
+  const role = isReplica ? 'a replica' : 'a primary'
+  if (info.get('cluster_enabled') !== '1') return { text: role, todo: isReplica ? 'name the primary' : undefined }
+  const todo = kind === 'redis' ? 'name the cluster: redis+cluster://HOST:PORT,HOST:PORT' : undefined
+  return { text: `${role} of a cluster`, todo }
+}
+
+// Not wrong by itself: a replica may do as well, and a hosted Redis does not tell.
+const tellPersistence = (info: ReadonlyMap<string, string>): Finding => ({
+  text:
     info.get('aof_enabled') === '1'
       ? 'an append-only file'
-      : 'no append-only file: a restart may log everyone out, and a crash may undo a logout'
-  return [
-    ['role', wrongRole === null ? { text: part } : { text: part, todo: wrongRole }],
-    ['persistence', { text: persistence }],
-    ['eviction', isAllowed ? { text } : { text, todo: 'set maxmemory-policy noeviction: sessions would be lost' }],
-  ]
+      : 'no append-only file: a restart may log everyone out, and a crash may undo a logout',
+})
+
+function judgeEviction(info: ReadonlyMap<string, string>, given: Given): Finding {
+  const [limit, policy] = [info.get('maxmemory'), info.get('maxmemory_policy')]
+  const text = `maxmemory ${limit}, maxmemory-policy ${policy}`
+  if (limit === '0' || policy === 'noeviction' || given.has('allow-eviction')) return { text }
+  return { text, todo: 'set maxmemory-policy noeviction: sessions would be lost' }
 }
+
+const judgeTables = (areThere: boolean): Finding =>
+  areThere
+    ? { text: 'as this release needs them' }
+    : {
+        text: 'they are not there',
+        todo: 'run coatcheck migrate, name others by --table and --schema, or grant this user rights to them',
+      }
 
 const USER = 'coatcheck doctor'
 
-/** Does the calls of an application, with a user of our own. */
-async function tryOut(sessions: Sessions): Promise<Finding> {
+/** Does the calls of an application, with a user of our own. Answers how long they took, in ms. */
+async function tryOut(sessions: Sessions): Promise<number> {
   const begun = performance.now()
   const session = await sessions.create({ user: { id: USER, name: '' } })
   const found = await sessions.get(session.secret)
@@ -111,61 +109,55 @@ async function tryOut(sessions: Sessions): Promise<Finding> {
   const ended = await sessions.invalidateUser(USER)
   if (changed === null || ended === 0)
     throw new Failure('a session that was written is not found: read from the primary')
-  return { text: `one was written, read, changed and ended in ${Math.ceil(performance.now() - begun)} ms` }
+  return performance.now() - begun
 }
 
+const tellTrial = (took: number): Finding => ({
+  text: `one was written, read, changed and ended in ${Math.ceil(took)} ms`,
+})
+
 /** @throws Failure if something is wrong */
-export async function doctor(asked: Examination): Promise<void> {
-  const { url, output } = asked
-  let [checks, wrong] = [0, 0]
-  const tell = (check: string, { text, todo }: Finding): boolean => {
+export async function doctor({ url, given, output, open, managerOf }: Examination): Promise<void> {
+  let checks = 0
+  const wrong: string[] = []
+  const tell = (check: string, { text, todo }: Finding): void => {
     checks += 1
-    if (todo !== undefined) wrong += 1
+    if (todo !== undefined) wrong.push(check)
     const line = `${todo === undefined ? 'ok   ' : 'WRONG'}  ${check}: ${plain(text)}`
     const object = { check, ok: todo === undefined, text, todo: todo ?? null }
     output.line(todo === undefined ? line : `${line}\n       ${todo}`, object)
-    return todo === undefined
   }
-  const examine = async (check: string, look: () => Promise<Finding>): Promise<boolean> => {
+  /** Answers what was looked at; `null` if that failed. */
+  const examine = async <T>(check: string, look: () => Promise<T>, judge: (seen: T) => Finding): Promise<T | null> => {
     try {
-      return tell(check, await look())
+      const seen = await look()
+      tell(check, judge(seen))
+      return seen
     } catch (error) {
+      if (usageIn(error) !== null) throw error
       const text = safeMessageOf(error, url.secrets)
-      return tell(check, {
-        text,
-        todo: ADVICE.find(([said]) => said.test(text))?.[1] ?? 'put that right, and run coatcheck doctor again',
-      })
+      const known = ADVICE.find(([said]) => said.test(text))
+      tell(check, { text, todo: known?.[1] ?? 'put that right, and run coatcheck doctor again' })
+      return null
     }
   }
-  let opened!: OpenStore
-  const connect = async () => {
-    opened = await asked.open()
-    return { text: url.name }
-  }
-  if (await examine('connection', connect)) {
-    let facts!: Awaited<ReturnType<OpenStore['facts']>>
+  const opened = await examine('connection', open, () => ({ text: url.name }))
+  if (opened !== null) {
+    const { sql, facts } = opened
     const before = Date.now()
-    const isAsked = await examine('version', async () => {
-      facts = await opened.facts()
-      return judgeVersion(/MariaDB/.test(facts.version) ? 'MariaDB' : facts.product, facts.version)
-    })
+    const said = await examine('version', facts, ({ product, version }) => judgeVersion(product, version))
     const middle = (before + Date.now()) / 2
-    if (facts?.now != null) tell('clock', judgeClock(facts.now - middle))
-    const ofRedis = facts?.info === undefined ? [] : judgeRedis(infoOf(facts.info), asked)
-    const isFit = ofRedis.map(([check, finding]) => tell(check, finding)).every(Boolean)
-    const { sql } = opened
-    const hasTables =
-      sql === null ||
-      (await examine('tables', async () =>
-        (await sql.isMigrated())
-          ? { text: 'as this release needs them' }
-          : {
-              text: 'they are not there',
-              todo: 'run coatcheck migrate, name others by --table and --schema, or grant this user rights to them',
-            },
-      ))
-    if (isAsked && isFit && hasTables) await examine('session', () => tryOut(asked.managerOf(opened)))
+    if (said?.now != null) tell('clock', judgeClock(Number(said.now) - middle))
+    if (said?.info !== undefined) {
+      const info = infoOf(said.info)
+      tell('role', judgeRole(info, url))
+      tell('persistence', tellPersistence(info))
+      tell('eviction', judgeEviction(info, given))
+    }
+    if (sql !== null) await examine('tables', () => sql.isMigrated(), judgeTables)
+    // By a clock that is wrong all may be well.
+    if (wrong.every(check => check === 'clock')) await examine('session', () => tryOut(managerOf(opened)), tellTrial)
   }
   await output.flush()
-  if (wrong > 0) throw new Failure(`${wrong} of ${checks} checks failed`)
+  if (wrong.length > 0) throw new Failure(`${wrong.length} of ${checks} checks failed`)
 }

@@ -7,15 +7,21 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 /** The command line is wrong; nothing was begun. The message is all that its writer needs. */
 export class UsageError extends Error {}
 
+/** The message of an error about the command line; `null` for any other. Stores and managers name their options as we do. */
+export function usageIn(error: unknown): string | null {
+  if (error instanceof UsageError) return error.message
+  const isOption = error instanceof TypeError && /^(?:table|schema|prefix|namespace): /.test(error.message)
+  return isOption ? `--${error.message}` : null
+}
+
 /** It could not be done; the message is for people, without secrets. */
 export class Failure extends Error {}
 
-/** Foreign text in our output: characters that would steer a terminal, or turn the line around, are shown as numbers. */
+/** Foreign text in our output, JSON too: what would steer a terminal, or turn the line around, is shown as JSON escapes. */
 export const plain = (text: string): string =>
-  text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, character => {
-    const code = character.codePointAt(0)!.toString(16)
-    return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`
-  })
+  text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, character =>
+    character.replaceAll(/[\s\S]/g, unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`),
+  )
 
 interface Told {
   readonly message?: unknown

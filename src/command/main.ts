@@ -4,7 +4,7 @@ import { SessionManager } from 'coatcheck'
 import { checkKind, HELP, minPasswordVersionOf, parseArguments, type Run, timeoutOf } from './arguments.ts'
 import { RUN } from './commands.ts'
 import { doctor } from './doctor.ts'
-import { EXIT, type ExitCode, Failure, plain, safeMessageOf, UsageError } from './errors.ts'
+import { EXIT, type ExitCode, Failure, plain, safeMessageOf, UsageError, usageIn } from './errors.ts'
 import { Output, OutputClosed, OutputFailed, type Stream } from './output.ts'
 import { kindIn, parseStoreUrl } from './store-url.ts'
 import { ddlOf, type OpenStore, openStore, type Sessions } from './stores.ts'
@@ -27,96 +27,77 @@ export async function main(argv: readonly string[], io: Io): Promise<ExitCode> {
   try {
     const asked = parseArguments(argv)
     if (asked === 'help') await output.result(HELP, {})
-    else if (asked === 'version') await output.result(versionOf(), {})
-    else {
-      output.json = asked.given.has('json')
-      await (asked.command === 'ddl' ? ddl(asked, output, io) : work(asked.command, asked, output, io))
-    }
+    else if (asked === 'version')
+      await output.result(createRequire(import.meta.url)('coatcheck/package.json').version, {})
+    else await run(asked, output, io)
     return EXIT.done
   } catch (error) {
     // The reader has all it wants.
     if (error instanceof OutputClosed) return EXIT.done
-    const isOurs = error instanceof UsageError || error instanceof Failure
-    output.say(`coatcheck: ${isOurs ? error.message : safeMessageOf(error, [])}`)
-    if (!(error instanceof UsageError)) return EXIT.failed
+    const usage = usageIn(error)
+    output.say(`coatcheck: ${usage ?? (error instanceof Failure ? error.message : safeMessageOf(error, []))}`)
+    if (usage === null) return EXIT.failed
     output.say('See coatcheck --help.')
     return EXIT.usage
   }
 }
 
-const versionOf = (): string => createRequire(import.meta.url)('coatcheck/package.json').version
-
-function storeNamed({ given }: Run, { env }: Io): { text: string; source: string } {
-  const option = given.get('store')
-  if (option !== undefined) return { text: option, source: '--store' }
-  const text = env.COATCHECK_STORE_URL
-  if (text) return { text, source: 'COATCHECK_STORE_URL' }
-  throw new UsageError('no store is named: set COATCHECK_STORE_URL, or give --store URL')
-}
-
-const kindOf = (kind: string) => (kind.startsWith('redis') ? 'Redis' : 'SQL stores')
-
-/** Prints the DDL, for which no store is opened. */
-async function ddl(run: Run, output: Output, io: Io): Promise<void> {
-  const { text, source } = storeNamed(run, io)
-  const kind = kindIn(text, source)
-  checkKind(run.given, kindOf(kind))
-  const printed = ddlOf(kind, run.given)
-  if (printed === null && !output.json) output.say('Redis needs no tables.')
-  else await output.result((printed ?? '').trimEnd(), { ddl: printed })
-}
-
 /** Opens the store, runs the command, and closes the store again. */
-async function work(command: keyof typeof RUN | 'doctor', run: Run, output: Output, io: Io): Promise<void> {
-  const { given, user, key } = run
-  const { text, source } = storeNamed(run, io)
+async function run({ command, given, user, key }: Run, output: Output, io: Io): Promise<void> {
+  output.json = given.has('json')
+  const text = given.get('store') ?? io.env.COATCHECK_STORE_URL
+  if (!text) throw new UsageError('no store is named: set COATCHECK_STORE_URL, or give --store URL')
+  const source = given.has('store') ? '--store' : 'COATCHECK_STORE_URL'
+  const kind = kindIn(text, source)
+  checkKind(given, kind.startsWith('redis') ? 'Redis' : 'SQL stores')
+  if (command === 'ddl') return printDdl(ddlOf(kind, given), output)
   const url = parseStoreUrl(text, source, { schema: given.get('schema') ?? '', env: io.env })
-  checkKind(given, kindOf(url.kind))
   const timeout = timeoutOf(given)
   const minPasswordVersion = minPasswordVersionOf(given)
   if (command === 'invalidate-all' && !given.has('yes') && io.ask === null)
     throw new UsageError(`${command} logs users out, and no one is here to be asked: give --yes`)
   const name = plain(url.name)
-  const opened: OpenStore[] = []
+  let opened: OpenStore | undefined
+  const open = async () => {
+    opened = await openStore({ url, given, timeout, makes: command === 'migrate' })
+    return opened
+  }
+  const managerOf = ({ store }: OpenStore): Sessions => {
+    const sessions: Sessions = new SessionManager({
+      store,
+      userIds: 'string',
+      storeTimeout: `${timeout}ms`,
+      sweepInterval: false,
+      // With it, revoke ends the remember tokens of the device, whatever lifetime the application gives them.
+      rememberFor: '400d',
+    })
+    const namespace = given.get('namespace')
+    return namespace === undefined ? sessions : sessions.namespace(namespace)
+  }
   try {
-    const open = async () => {
-      opened.push(await openStore({ url, given, timeout, makes: command === 'migrate' }))
-      return opened[0]!
-    }
-    if (command === 'doctor')
-      return await doctor({ url, given, output, open, managerOf: ({ store }) => managerOf(store, timeout, undefined) })
-    const { store, sql } = await open()
+    if (command === 'doctor') return await doctor({ url, given, output, open, managerOf })
+    const connected = await open()
+    const { sql } = connected
     if (command !== 'migrate' && sql !== null && !(await sql.isMigrated()))
       throw new Failure('the tables are not there: coatcheck migrate creates them; --table and --schema name others')
-    const sessions = managerOf(store, timeout, given.get('namespace'))
     const ask = async (question: string) => (await io.ask?.(question)) ?? ''
+    const sessions = managerOf(connected)
     await RUN[command]({ given, user, key, name, sql, sessions, minPasswordVersion, output, ask })
   } catch (error) {
-    if (error instanceof UsageError || error instanceof OutputClosed || error instanceof OutputFailed) throw error
+    if (usageIn(error) !== null || error instanceof OutputFailed) throw error
     const message = safeMessageOf(error, url.secrets).replaceAll(/pass allowEviction: true/g, 'give --allow-eviction')
     const isUnknown = (error as { outcome?: unknown }).outcome === 'unknown'
-    throw new Failure(
-      `${name}: ${message}${isUnknown ? ' (it may have been done in part: run the command again)' : ''}`,
-    )
+    const hint = isUnknown ? ' (it may have been done in part: run the command again)' : ''
+    throw new Failure(`${name}: ${message}${hint}`)
   } finally {
-    if (opened[0] !== undefined) await close(opened[0])
+    if (opened !== undefined) await close(opened)
   }
 }
 
-function managerOf(store: OpenStore['store'], timeout: number, namespace: string | undefined): Sessions {
-  const sessions: Sessions = new SessionManager({
-    store,
-    userIds: 'string',
-    storeTimeout: `${timeout}ms`,
-    sweepInterval: false,
-    // With it, revoke ends the remember tokens of the device, whatever lifetime the application gives them.
-    rememberFor: '400d',
-  })
-  try {
-    return namespace === undefined ? sessions : sessions.namespace(namespace)
-  } catch (error) {
-    throw new UsageError(`--${(error as Error).message}`)
-  }
+/** For which no store is opened. */
+async function printDdl(ddl: string | null, output: Output): Promise<void> {
+  if (ddl === null && !output.json) output.say('Redis needs no tables.')
+  else await output.result((ddl ?? '').trimEnd(), { ddl })
 }
 
 /** A database that does not answer must not keep the command. */

@@ -1,13 +1,10 @@
 import { Failure, messageOf, plain } from './errors.ts'
 
-/** The reader is gone, as `head` is after ten lines. */
-export class OutputClosed extends Error {}
-
 /** The output could not be written, such as to a full disk. */
 export class OutputFailed extends Failure {}
 
-/** A piece of this many characters is written at once: a line each would be slow. */
-const PIECE = 16_384
+/** The reader is gone, as `head` is after ten lines. */
+export class OutputClosed extends OutputFailed {}
 
 export type Stream = Pick<NodeJS.WriteStream, 'write' | 'on'>
 
@@ -33,16 +30,10 @@ export class Output {
     return this.flush()
   }
 
-  /** One of many lines; `flush` in between. */
+  /** One of many lines; `flush` in between, but not after each: that would be slow. */
   line(text: string, value: object): void {
     // JSON.stringify escapes control characters up to U+001F only.
-    this.#piece += this.json ? JSON.stringify(value).replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, escaped) : text
-    this.#piece += '\n'
-  }
-
-  /** Whether so much is waiting that it should be written. */
-  get isFull(): boolean {
-    return this.#piece.length >= PIECE
+    this.#piece += `${this.json ? plain(JSON.stringify(value)) : text}\n`
   }
 
   /** @throws OutputClosed, or why it could not be written */
@@ -52,10 +43,10 @@ export class Output {
     return new Promise((resolve, reject) => {
       if (piece === '') return resolve()
       this.#out.write(piece, error => {
-        if (!error) resolve()
-        else if ('code' in error && (error.code === 'EPIPE' || error.code === 'ERR_STREAM_DESTROYED'))
-          reject(new OutputClosed())
-        else reject(new OutputFailed(`the output could not be written: ${messageOf(error)}`))
+        if (!error) return resolve()
+        const { code } = error as NodeJS.ErrnoException
+        const isClosed = code === 'EPIPE' || code === 'ERR_STREAM_DESTROYED'
+        reject(isClosed ? new OutputClosed() : new OutputFailed(`the output could not be written: ${messageOf(error)}`))
       })
     })
   }
@@ -65,20 +56,6 @@ export class Output {
     this.#err.write(`${text}\n`)
   }
 }
-
-/** Two escapes for a character beyond U+FFFF, as JSON has them. */
-const escaped = (character: string) =>
-  character
-    .split('')
-    .map(unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
-    .join('')
-
-/** Cells, each as wide as its column; only the last one may be of any length. */
-export const row = (cells: readonly string[], widths: readonly number[]): string =>
-  cells
-    .map((cell, at) => (at === cells.length - 1 ? plain(cell) : plain(cell).padEnd(widths[at]!)))
-    .join('  ')
-    .trimEnd()
 
 const COUNT = new Intl.NumberFormat('en-US')
 /** '1 session', '12,345 sessions'. */

@@ -6,6 +6,7 @@ export type StoreKind = 'redis' | 'redis-cluster' | 'postgres' | 'mysql' | 'sqli
 
 export interface StoreUrl {
   readonly kind: StoreKind
+  readonly product: string
   /** For people: the product, and its host or file. */
   readonly name: string
   /** For the driver: a URL, or the file. '' if the driver looks into the environment (PGHOST and others). */
@@ -19,31 +20,25 @@ export interface StoreUrl {
   readonly secrets: readonly string[]
 }
 
-const FORMS: Readonly<Record<StoreKind, string>> = {
-  redis: 'redis://HOST:PORT/NUMBER',
-  'redis-cluster': 'redis+cluster://HOST:PORT,HOST:PORT',
-  postgres: 'postgres://USER:PASSWORD@HOST:PORT/DATABASE',
-  mysql: 'mysql://USER:PASSWORD@HOST:PORT/DATABASE',
-  sqlite: 'sqlite:FILE',
-}
-/** The store and the product of each scheme, and the scheme that every driver knows. */
-const SCHEMES = new Map<string, readonly [kind: StoreKind, product: string, scheme: string]>([
-  ['redis', ['redis', 'Redis', 'redis']],
-  ['rediss', ['redis', 'Redis', 'rediss']],
-  ['redis+cluster', ['redis-cluster', 'Redis Cluster', 'redis']],
-  ['rediss+cluster', ['redis-cluster', 'Redis Cluster', 'rediss']],
-  ['postgres', ['postgres', 'PostgreSQL', 'postgres']],
-  ['postgresql', ['postgres', 'PostgreSQL', 'postgres']],
-  ['mysql', ['mysql', 'MySQL', 'mysql']],
-  ['mariadb', ['mysql', 'MariaDB', 'mysql']],
-  ['sqlite', ['sqlite', 'SQLite', 'sqlite']],
+const LOGIN = '//USER:PASSWORD@HOST:PORT/DATABASE'
+/** The store and the product of each scheme, and what follows it. */
+const SCHEMES = new Map<string, readonly [kind: StoreKind, product: string, form: string]>([
+  ['redis', ['redis', 'Redis', '//HOST:PORT/NUMBER']],
+  ['rediss', ['redis', 'Redis', '//HOST:PORT/NUMBER']],
+  ['redis+cluster', ['redis-cluster', 'Redis Cluster', '//HOST:PORT,HOST:PORT']],
+  ['rediss+cluster', ['redis-cluster', 'Redis Cluster', '//HOST:PORT,HOST:PORT']],
+  ['postgres', ['postgres', 'PostgreSQL', LOGIN]],
+  ['postgresql', ['postgres', 'PostgreSQL', LOGIN]],
+  ['mysql', ['mysql', 'MySQL', LOGIN]],
+  ['mariadb', ['mysql', 'MariaDB', LOGIN]],
+  ['sqlite', ['sqlite', 'SQLite', 'FILE']],
 ])
 const ENCODING = 'in a user name or password % @ : / ? # are written %25 %40 %3A %2F %3F %23'
 
 function schemeOf(text: string, source: string) {
   const name = /^([A-Za-z][A-Za-z0-9+]*):/.exec(text)?.[1]?.toLowerCase() ?? ''
-  const scheme = SCHEMES.get(name)
-  if (scheme !== undefined) return scheme
+  const found = SCHEMES.get(name)
+  if (found !== undefined) return [name, ...found] as const
   const inside =
     name === 'memory' ? " (memory: is inside the application's own process, where no command reaches it)" : ''
   throw new UsageError(
@@ -52,44 +47,47 @@ function schemeOf(text: string, source: string) {
 }
 
 /** The kind alone: all that `ddl` needs. */
-export const kindIn = (text: string, source: string): StoreKind => schemeOf(text, source)[0]
+export const kindIn = (text: string, source: string): StoreKind => schemeOf(text, source)[1]
 
 const NO_CONNECTION = { nodes: [], username: '', password: '', tls: false, secrets: [] }
 
-interface Around {
-  /** The option `schema`, which names the database of MySQL too. */
-  readonly schema?: string
-  readonly env?: Readonly<Record<string, string | undefined>>
-}
-
-/** @throws UsageError that says what is expected */
-export function parseStoreUrl(text: string, source: string, { schema = '', env = {} }: Around = {}): StoreUrl {
-  const [kind, product, scheme] = schemeOf(text, source)
+/**
+ * `schema`: the option, which names the database of MySQL too.
+ * @throws UsageError that says what is expected
+ */
+export function parseStoreUrl(
+  text: string,
+  source: string,
+  { schema = '', env = {} }: { readonly schema?: string; readonly env?: NodeJS.Dict<string> } = {},
+): StoreUrl {
+  const [scheme, kind, product, form] = schemeOf(text, source)
   const rest = text.slice(text.indexOf(':') + 1)
-  const wrong = (what: string): UsageError => new UsageError(`${source}: ${what}: expected ${FORMS[kind]}`)
+  const wrong = (what: string): UsageError => new UsageError(`${source}: ${what}: expected ${scheme}:${form}`)
   if (kind === 'sqlite') {
     const file = decoded(rest.replace(/^\/\/(?=\/)/, ''), () => wrong('the file cannot be read'))
     if (file === '' || file.startsWith('//') || file === ':memory:' || file.includes('\0'))
       throw wrong('this is no file of an application')
-    return { kind, name: `SQLite in ${file}`, url: file, ...NO_CONNECTION }
+    return { kind, product, name: `SQLite in ${file}`, url: file, ...NO_CONNECTION }
   }
   if (kind === 'postgres' && rest === '') {
     const secrets = env.PGPASSWORD ? [env.PGPASSWORD] : []
-    return { kind, name: 'PostgreSQL, as the environment says (PGHOST and others)', url: '', ...NO_CONNECTION, secrets }
+    const name = 'PostgreSQL, as the environment says (PGHOST and others)'
+    return { kind, product, name, url: '', ...NO_CONNECTION, secrets }
   }
   const [, authority = '', path = '', query = ''] = /^\/\/([^/?#]*)([^?#]*)(.*)$/s.exec(rest) ?? []
   // If a password has a / in it, the part before it would be looked up as a host.
   if (/[@#]/.test(path + query)) throw wrong(`there is an @ or a # after the host; ${ENCODING}`)
   const at = authority.lastIndexOf('@')
   const [, user = '', pass = ''] = /^([^:]*):?(.*)$/s.exec(authority.slice(0, Math.max(at, 0))) ?? []
-  const place = authority.slice(at + 1)
+  const hosts = authority.slice(at + 1)
   const [username, password, database] = [user, pass, path.slice(1)].map(part =>
     decoded(part, () => wrong(`it cannot be read; ${ENCODING}`)),
   ) as [string, string, string]
+  const isTls = scheme.startsWith('rediss')
   const isCluster = kind === 'redis-cluster'
   // PostgreSQL on this machine is also reached by a socket: postgres:///DATABASE.
-  const isSocket = kind === 'postgres' && place === ''
-  const nodes = isSocket ? [] : (isCluster ? place.split(',') : [place]).map(hostFrom)
+  const isSocket = kind === 'postgres' && hosts === ''
+  const nodes = isSocket ? [] : (isCluster ? hosts.split(',') : [hosts]).map(hostFrom)
   if (nodes.includes(null)) throw wrong(`this is no host with a port from 1 to 65535; ${ENCODING}`)
   if (isCluster && database !== '') throw wrong('a cluster has no databases')
   if (kind === 'redis' && !/^\d{0,5}$/.test(database)) throw wrong('the database of Redis is a number')
@@ -99,13 +97,15 @@ export function parseStoreUrl(text: string, source: string, { schema = '', env =
   if (secrets.size > 0) secrets.add(text)
   return {
     kind,
+    product,
     // The host alone: app:2024/s3cret may be a user and the password.
     name: `${product} at ${nodes.map(node => node!.host).join() || 'its socket'}`,
-    url: `${scheme}:${rest}`,
+    // With a scheme that every driver knows.
+    url: `${isTls ? 'rediss' : kind}:${rest}`,
     nodes: isCluster ? nodes.map(node => node!) : [],
     username,
     password,
-    tls: scheme === 'rediss',
+    tls: isTls,
     secrets: [...secrets],
   }
 }

@@ -13,29 +13,36 @@ import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import type * as redis from 'redis'
 import type { Given } from './arguments.ts'
-import { Failure, messageOf, UsageError } from './errors.ts'
+import { Failure, messageOf } from './errors.ts'
 import type { StoreKind, StoreUrl } from './store-url.ts'
 
 export type SqlStore = PostgresStore | MysqlStore | SqliteStore
 /** User IDs are text: so a command reads those of every application, and prints them exactly. */
 export type Sessions = SessionManager<Record<string, unknown>, 'string'>
 
-export interface OpenStore {
-  readonly store: Store
-  /** The same if it has tables. */
-  readonly sql: SqlStore | null
-  facts(): Promise<Facts>
-  close(): unknown
-}
-
 /** A server's own words about itself. */
 export interface Facts {
   readonly product: string
   readonly version: string
-  /** Its clock, epoch ms; `null` if it has none of its own. */
-  readonly now: number | null
+  /** Its clock, epoch ms; `null` if it has none of its own. PostgreSQL and MySQL answer text. */
+  readonly now: number | string | null
   /** Redis' answer to INFO. */
   readonly info?: string
+}
+
+/** What a driver makes of a URL. */
+interface Connection {
+  /** What the store takes. */
+  readonly client: object
+  readonly ready: Promise<unknown>
+  readonly facts: () => Promise<Facts>
+  readonly close: () => unknown
+}
+
+export interface OpenStore extends Pick<Connection, 'facts' | 'close'> {
+  readonly store: Store
+  /** The same if it has tables. */
+  readonly sql: SqlStore | null
 }
 
 interface Opening {
@@ -48,19 +55,14 @@ interface Opening {
 }
 
 const ignore = () => {}
+const LATE = Symbol('late')
 /** How many calls go out at once: invalidate-all ends several users at a time. */
 const CONNECTIONS = 10
 
-/** Runs a constructor of a store; an error about its options becomes one about ours. */
-function withOptions<T>(make: () => T): T {
-  try {
-    return make()
-  } catch (error) {
-    const [, option, rest] = /^(table|schema|prefix): (.*)$/s.exec((error as Error).message) ?? []
-    if (!(error instanceof TypeError) || option === undefined) throw error
-    throw new UsageError(`--${option}: ${rest}`)
-  }
-}
+const sqlStoreOf = (kind: StoreKind) =>
+  kind === 'redis' || kind === 'redis-cluster'
+    ? null
+    : { postgres: PostgresStore, mysql: MysqlStore, sqlite: SqliteStore }[kind]
 
 function sqlOptions(given: Given): { table?: string; schema?: string } {
   const [table, schema] = [given.get('table'), given.get('schema')]
@@ -68,55 +70,19 @@ function sqlOptions(given: Given): { table?: string; schema?: string } {
 }
 
 /** The DDL of a store; `null` if none is needed. */
-export function ddlOf(kind: StoreKind, given: Given): string | null {
-  if (kind === 'redis' || kind === 'redis-cluster') return null
-  const Sql = { postgres: PostgresStore, mysql: MysqlStore, sqlite: SqliteStore }[kind]
-  return withOptions(() => Sql.ddl(sqlOptions(given)))
-}
+export const ddlOf = (kind: StoreKind, given: Given): string | null => sqlStoreOf(kind)?.ddl(sqlOptions(given)) ?? null
 
-/** Waits for a connection; one that is not made in time, or not at all, is given up. */
-async function reach<T>(opening: Promise<T>, timeout: number, giveUp: () => unknown): Promise<T> {
-  const late = wait(timeout, undefined, { ref: false }).then(() => {
-    throw new Failure(`no answer within ${timeout} ms`)
-  })
-  try {
-    return await Promise.race([opening, late])
-  } catch (error) {
-    // Not waited for: a server that does not answer may not say good-bye either.
-    Promise.resolve().then(giveUp).catch(ignore)
-    throw error
-  } finally {
-    late.catch(ignore)
-  }
-}
-
-function redisStore(client: ConstructorParameters<typeof RedisStore>[0], { given }: Opening): Store {
-  const prefix = given.get('prefix')
-  const options = {
-    ...(prefix !== undefined && { prefix }),
-    allowEviction: given.has('allow-eviction'),
-    singleSlot: given.has('single-slot'),
-  }
-  return withOptions(() => new RedisStore(client, options))
-}
-
-async function factsOfRedis(send: (command: string) => Promise<unknown>): Promise<Facts> {
+const redisFacts = (send: (command: string) => Promise<unknown>) => async () => {
   const [info, time] = [String(await send('INFO')), (await send('TIME')) as (string | Buffer)[]]
   const [, name, version = ''] = /^(valkey|redis)_version:(\S+)/m.exec(info) ?? []
   const now = Number(time[0]) * 1000 + Number(time[1]) / 1000
   return { product: name === 'valkey' ? 'Valkey' : 'Redis', version, now, info }
 }
 
-/** By a statement that asks for `version` and `now`. */
-const factsOfSql = ({ version, now }: Record<string, unknown> = {}, product: string): Facts => ({
-  product,
-  version: String(version),
-  now: now == null ? null : Number(now),
-})
+/** The user and the password, if the URL has them. */
+const loginOf = ({ username, password }: StoreUrl) => ({ ...(username && { username }), ...(password && { password }) })
 
-async function withNodeRedis(driver: typeof redis, opening: Opening): Promise<OpenStore> {
-  const { url, timeout } = opening
-  const { username, password } = url
+function withNodeRedis(driver: typeof redis, url: StoreUrl, timeout: number): Connection {
   // Nothing reconnects: a command that failed is repeated by its operator, who knows of it.
   const socket = { connectTimeout: timeout, reconnectStrategy: false } as const
   const tls = url.tls && { tls: true as const }
@@ -125,21 +91,17 @@ async function withNodeRedis(driver: typeof redis, opening: Opening): Promise<Op
       ? driver.createClient({ url: url.url, socket })
       : driver.createCluster({
           rootNodes: url.nodes.map(node => ({ socket: { ...node, ...tls } })),
-          defaults: { ...(username && { username }), ...(password && { password }), socket: { ...socket, ...tls } },
+          defaults: { ...loginOf(url), socket: { ...socket, ...tls } },
         })
   client.on('error', ignore)
-  await reach(client.connect() as Promise<unknown>, timeout, () => client.destroy())
-  const store = redisStore(client, opening)
   const { sendCommand } = client as { sendCommand(...args: unknown[]): Promise<unknown> }
-  const send = (command: string) =>
-    sendCommand.apply(client, url.kind === 'redis' ? [[command]] : [undefined, true, [command]])
-  const close = () => (client.isOpen ? client.destroy() : undefined)
-  return { store, sql: null, facts: () => factsOfRedis(send), close }
+  const facts = redisFacts(command =>
+    sendCommand.apply(client, url.kind === 'redis' ? [[command]] : [undefined, true, [command]]),
+  )
+  return { client, ready: client.connect(), facts, close: () => client.isOpen && client.destroy() }
 }
 
-async function withIoredis(driver: typeof ioredis, opening: Opening): Promise<OpenStore> {
-  const { url, timeout } = opening
-  const { username, password } = url
+function withIoredis(driver: typeof ioredis, url: StoreUrl, timeout: number): Connection {
   const options = {
     lazyConnect: true,
     connectTimeout: timeout,
@@ -147,12 +109,7 @@ async function withIoredis(driver: typeof ioredis, opening: Opening): Promise<Op
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
   }
-  const redisOptions = {
-    ...options,
-    ...(username && { username }),
-    ...(password && { password }),
-    ...(url.tls && { tls: {} }),
-  }
+  const redisOptions = { ...options, ...loginOf(url), ...(url.tls && { tls: {} }) }
   const client =
     url.kind === 'redis'
       ? new driver.Redis(url.url, options)
@@ -163,99 +120,81 @@ async function withIoredis(driver: typeof ioredis, opening: Opening): Promise<Op
     reason ??= error.lastNodeError ?? error
   })
   // A wrong password is told by an event alone, and by each command.
-  const connecting = client
+  const ready = client
     .connect()
     .then(() => client.call('PING'))
     .catch((error: unknown) => {
       throw reason ?? error
     })
-  await reach(connecting, timeout, () => client.disconnect())
-  const facts = () => factsOfRedis(command => client.call(command))
-  return { store: redisStore(client, opening), sql: null, facts, close: () => client.disconnect() }
+  return { client, ready, facts: redisFacts(command => client.call(command)), close: () => client.disconnect() }
 }
 
-async function withPg(driver: typeof pg, { url, given, timeout }: Opening): Promise<OpenStore> {
-  const pool = new driver.Pool({
-    ...(url.url !== '' && { connectionString: url.url }),
+function withPg(driver: typeof pg, { url }: StoreUrl, timeout: number): Connection {
+  const client = new driver.Pool({
+    ...(url !== '' && { connectionString: url }),
     connectionTimeoutMillis: timeout,
     max: CONNECTIONS,
     fallback_application_name: 'coatcheck',
   } as pg.PoolConfig)
-  pool.on('error', ignore)
-  const client = await reach(pool.connect(), timeout, () => pool.end())
-  client.release()
-  const store = withOptions(() => new PostgresStore(pool, sqlOptions(given)))
+  client.on('error', ignore)
   const facts = async () => {
-    const { rows } = await pool.query(
-      `SELECT current_setting('server_version') AS version, extract(epoch FROM clock_timestamp()) * 1000 AS now`,
+    const { rows } = await client.query<Facts>(
+      `SELECT 'PostgreSQL' AS product, current_setting('server_version') AS version,
+         extract(epoch FROM clock_timestamp()) * 1000 AS now`,
     )
-    return factsOfSql(rows[0], 'PostgreSQL')
+    return rows[0]!
   }
-  return { store, sql: store, facts, close: () => pool.end() }
+  return { client, ready: client.connect().then(one => one.release()), facts, close: () => client.end() }
 }
 
-async function withMysql(driver: typeof mysql, { url, given, timeout }: Opening): Promise<OpenStore> {
-  const pool = driver.createPool({ uri: url.url, connectTimeout: timeout, connectionLimit: CONNECTIONS })
-  const connection = await reach(pool.getConnection(), timeout, () => pool.end())
-  connection.release()
-  const store = withOptions(() => new MysqlStore(pool, sqlOptions(given)))
+function withMysql(driver: typeof mysql, { url }: StoreUrl, timeout: number): Connection {
+  const client = driver.createPool({ uri: url, connectTimeout: timeout, connectionLimit: CONNECTIONS })
   const facts = async () => {
-    const [rows] = await pool.query('SELECT VERSION() AS version, UNIX_TIMESTAMP(NOW(3)) * 1000 AS now')
-    return factsOfSql((rows as Record<string, unknown>[])[0], 'MySQL')
+    const [rows] = await client.query(
+      `SELECT IF(VERSION() LIKE '%MariaDB%', 'MariaDB', 'MySQL') AS product, VERSION() AS version,
+         UNIX_TIMESTAMP(NOW(3)) * 1000 AS now`,
+    )
+    return (rows as Facts[])[0]!
   }
-  return { store, sql: store, facts, close: () => pool.end() }
+  return { client, ready: client.getConnection().then(one => one.release()), facts, close: () => client.end() }
 }
 
 /** The common part of better-sqlite3, libsql and `DatabaseSync`. */
 type Database = ConstructorParameters<typeof SqliteStore>[0] & { close(): unknown }
 type DatabaseClass = new (file: string) => Database
+type SqliteDriver = DatabaseClass | { DatabaseSync: DatabaseClass }
 
-function withSqlite(Database: DatabaseClass, { url, given }: Opening): OpenStore {
-  const database = new Database(url.url)
-  const store = withOptions(() => new SqliteStore(database, sqlOptions(given)))
+const open = (driver: SqliteDriver, file: string): Database =>
+  new ('DatabaseSync' in driver ? driver.DatabaseSync : driver)(file)
+
+function withSqlite(driver: SqliteDriver, { url }: StoreUrl): Connection {
+  const client = open(driver, url)
   const facts = async () =>
-    factsOfSql(database.prepare('SELECT sqlite_version() AS version').all()[0] as Record<string, unknown>, 'SQLite')
-  return { store, sql: store, facts, close: () => database.close() }
+    client.prepare("SELECT 'SQLite' AS product, sqlite_version() AS version, NULL AS now").all()[0] as Facts
+  return { client, ready: Promise.resolve(), facts, close: () => client.close() }
 }
 
-/** The same, once it is known that its binary is for this Node.js: that shows only when a database is opened. */
-function loaded(Database: DatabaseClass): DatabaseClass {
-  new Database(':memory:').close()
-  return Database
-}
+type Connect = (driver: never, url: StoreUrl, timeout: number) => Connection
 
-interface Driver {
-  readonly name: string
-  /** Makes the argument of `open` from the module. @throws if it cannot be used, such as a binary for another Node.js */
-  readonly load?: (module: never) => unknown
-  readonly open: (driver: never, opening: Opening) => OpenStore | Promise<OpenStore>
-}
-
-const REDIS: readonly Driver[] = [
-  { name: 'redis', open: withNodeRedis },
-  { name: 'ioredis', open: withIoredis },
-]
-const DRIVERS: Readonly<Record<StoreKind, readonly Driver[]>> = {
+const REDIS = { redis: withNodeRedis, ioredis: withIoredis }
+/** The drivers of each store by the names of their modules, the first choice first. */
+const DRIVERS: Readonly<Record<StoreKind, Readonly<Record<string, Connect>>>> = {
   redis: REDIS,
   'redis-cluster': REDIS,
-  postgres: [{ name: 'pg', open: withPg }],
-  mysql: [{ name: 'mysql2/promise', open: withMysql }],
-  sqlite: [
-    { name: 'better-sqlite3', load: loaded, open: withSqlite },
-    { name: 'libsql', load: loaded, open: withSqlite },
-    { name: 'node:sqlite', load: (module: { DatabaseSync: DatabaseClass }) => module.DatabaseSync, open: withSqlite },
-  ],
+  postgres: { pg: withPg },
+  mysql: { 'mysql2/promise': withMysql },
+  sqlite: { 'better-sqlite3': withSqlite, libsql: withSqlite, 'node:sqlite': withSqlite },
 }
 
 // Drivers are the operator's: looked for in the current folder, as an import of the application would be,
 // then beside the package itself (npx -p coatcheck -p pg).
-const PLACES = [join(process.cwd(), 'from-here.js'), import.meta.url]
+const STARTS = [join(process.cwd(), 'from-here.js'), import.meta.url]
 
 /** A module that is installed here, or `null`. One that lacks a package of its own is broken, not missing. */
 function load(name: string): unknown {
-  for (const place of PLACES)
+  for (const start of STARTS)
     try {
-      return createRequire(place)(name)
+      return createRequire(start)(name)
     } catch (error) {
       const { code, message } = error as { code?: unknown; message?: unknown }
       const isMissing = code === 'MODULE_NOT_FOUND' && String(message).includes(`'${name}'`)
@@ -269,26 +208,52 @@ function load(name: string): unknown {
  * @throws Failure that says what to install, or an error of the driver, whose message may contain the password
  */
 export async function openStore(opening: Opening): Promise<OpenStore> {
-  const { kind, url, name: where } = opening.url
-  if (kind === 'sqlite' && !opening.makes && !existsSync(url))
+  const { url, timeout } = opening
+  if (url.kind === 'sqlite' && !opening.makes && !existsSync(url.url))
     throw new Failure('there is no such file: coatcheck migrate makes one')
+  const drivers = Object.entries(DRIVERS[url.kind])
   const broken: string[] = []
-  for (const { name, load: prepare, open } of DRIVERS[kind]) {
+  for (const [name, connect] of drivers) {
     let driver: unknown
     try {
       driver = load(name)
-      if (driver !== null && prepare !== undefined) driver = prepare(driver as never)
+      // A binary that is for another Node.js shows only when a database is opened.
+      if (driver !== null && url.kind === 'sqlite') open(driver as SqliteDriver, ':memory:').close()
     } catch (error) {
       broken.push(`${name} cannot be loaded (${messageOf(error)})`)
       continue
     }
-    if (driver !== null) return open(driver as never, opening)
+    if (driver !== null) return storeOver(connect(driver as never, url, timeout), opening)
   }
   if (broken.length > 0) throw new Failure(broken.join('; '))
-  const [first, ...others] = DRIVERS[kind]
-    .map(({ name }) => name.replace('/promise', ''))
-    .filter(name => !name.startsWith('node:'))
+  const [first, ...others] = drivers.map(([name]) => name.replace('/promise', '')).filter(name => !/^node:/.test(name))
   const or = others.length === 0 ? '' : ` (or ${others.join(', ')})`
-  const product = where.replace(/ (?:at|in) .*/s, '')
-  throw new Failure(`${product} needs a driver that is not installed here: npm i ${first}${or}`)
+  throw new Failure(`${url.product} needs a driver that is not installed here: npm i ${first}${or}`)
+}
+
+/** Waits for a connection; one that is not made in time, or not at all, is given up. */
+async function storeOver(
+  { client, ready, facts, close }: Connection,
+  { url, given, timeout }: Opening,
+): Promise<OpenStore> {
+  const late = wait(timeout, LATE, { ref: false })
+  try {
+    if ((await Promise.race([ready, late])) === LATE) throw new Failure(`no answer within ${timeout} ms`)
+    const Sql = sqlStoreOf(url.kind)
+    if (Sql !== null) {
+      const sql = new Sql(client as never, sqlOptions(given))
+      return { store: sql, sql, facts, close }
+    }
+    const prefix = given.get('prefix')
+    const store = new RedisStore(client as never, {
+      ...(prefix !== undefined && { prefix }),
+      allowEviction: given.has('allow-eviction'),
+      singleSlot: given.has('single-slot'),
+    })
+    return { store, sql: null, facts, close }
+  } catch (error) {
+    // Not waited for: a server that does not answer may not say good-bye either.
+    Promise.resolve().then(close).catch(ignore)
+    throw error
+  }
 }

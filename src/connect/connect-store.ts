@@ -8,10 +8,11 @@ import type { SessionManager } from '../manager/manager.ts'
 import type { SessionId } from '../session/id.ts'
 import type { UserIds } from '../session/users.ts'
 import { checkOptions } from '../text/check-options.ts'
+import { passportUser } from './identity.ts'
 import { Held, KeptSessions } from './kept-sessions.ts'
 import { MovingSessions } from './old-store.ts'
-import { type ConnectStoreOptions, OPTIONS, userOfPassport } from './options.ts'
-import { fromStore, textsOf } from './values.ts'
+import { type ConnectStoreOptions, OPTIONS } from './options.ts'
+import { fromStore, textsOf, type Values } from './values.ts'
 
 const HELD = Symbol('what was loaded')
 const LOADED = '~loaded'
@@ -35,6 +36,12 @@ function answer(args: readonly unknown[], work: () => Promise<unknown>): any {
 /** The context that koa-session gives with each call. */
 const contextIn = (args: readonly unknown[]): object | undefined => (args.at(-1) as { ctx?: object } | undefined)?.ctx
 
+/** koa-session gives its context, express-session keeps the request at the session, @fastify/session under a symbol. */
+function requestOf(session: any, args: readonly unknown[]): Values {
+  const key = Object.getOwnPropertySymbols(session).find(({ description }) => description === 'request')
+  return (contextIn(args) as Values | undefined) ?? (isPlain(session) ? {} : (session[key ?? 'req'] ?? {}))
+}
+
 /** Not enumerable: neither JSON nor spread sees it. */
 const hold = (holder: object, held: Held | undefined) =>
   Object.defineProperty(holder, HELD, { value: held, writable: true })
@@ -46,6 +53,7 @@ function heldFor(sid: string, session: any, args: readonly unknown[]): Held {
   const found: (Held | undefined)[] = [holder[HELD], typeof mark === 'function' ? mark() : undefined]
   const held = found.find(each => each?.sid === sid) ?? new Held(sid)
   hold(holder, held)
+  held.request = requestOf(session, args)
   return held
 }
 
@@ -64,7 +72,7 @@ export class ConnectStore extends EventEmitter {
   constructor(sessions: SessionManager<any, any, any>, options: ConnectStoreOptions = {}) {
     super()
     checkOptions(OPTIONS, options)
-    const { userOf = userOfPassport, oldStore } = options
+    const { userOf = passportUser, oldStore } = options
     this.#sessions =
       oldStore === undefined ? new KeptSessions(sessions, userOf) : new MovingSessions(sessions, userOf, oldStore)
   }

@@ -1,9 +1,6 @@
 // The sessions of a middleware as records of ours. The middleware draws the ID, and loads and saves a session as a whole. We
 // remember each load, so that a save writes only the keys that changed, and only if the session is still there.
 import type { CreateResult, SessionRecord } from '../contract/store.ts'
-import { identityOf } from '../express-session/identity.ts'
-import type { BridgedUser } from '../express-session/options.ts'
-import { changeOf, dataOf, type Texts } from '../express-session/values.ts'
 import { type Context, contextOf } from '../manager/context.ts'
 import { fromSnapshot, recordOfSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
@@ -13,11 +10,12 @@ import { deriveId, hashOf, newSalt, type SessionId, shardOf } from '../session/i
 import type { AnySession } from '../session/session.ts'
 import { ANONYMOUS, type Owner } from '../session/users.ts'
 import { Recent } from '../time/recent.ts'
-import { hasExpired, textsOf, toStore, type Values, withCookie } from './values.ts'
+import { type ConnectUser, identityOf } from './identity.ts'
+import { changeOf, dataOf, hasExpired, type Texts, textsOf, toStore, type Values, withCookie } from './values.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: of any data and user IDs
 export type AnyManager = SessionManager<any, any, any>
-export type UserOf = (data: Values) => BridgedUser | null | undefined
+export type UserOf = (data: Values, request: Values) => ConnectUser | null | undefined
 
 /** A session object of a middleware as it was when it was loaded or last saved. */
 export class Held {
@@ -26,6 +24,8 @@ export class Held {
   session: AnySession | null
   /** Of this object: parallel requests may have changed other keys in the store. */
   texts: Texts
+  /** That this object belongs to, for `userOf`: a context in Koa. */
+  request: Values = {}
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(sid: string, session: AnySession | null = null, texts: Texts = new Map()) {
@@ -92,14 +92,14 @@ export class KeptSessions {
    * a session; one that was set `byHand` takes the place of the stored one, as in other stores.
    */
   async save(held: Held, given: Texts, byHand = false): Promise<boolean> {
-    const { sid } = held
+    const { sid, request } = held
     if (hasExpired(given)) {
       await this.destroy(sid)
       return false
     }
     const texts = toStore(given)
-    const from = held.session === null ? await this.#begin(sid, texts, byHand) : held
-    const session = from && (await this.#change(from, texts))
+    const from = held.session === null ? await this.#begin(held, texts, byHand) : held
+    const session = from && (await this.#change(from, texts, request))
     if (session === null) return false
     Object.assign(held, { session, texts })
     return true
@@ -108,6 +108,7 @@ export class KeptSessions {
   /** Of a request that changed nothing. That the session is in use was written down when it was loaded; its cookie may be new. */
   async touch(given: Held, cookie: unknown): Promise<boolean> {
     const held = given.session === null ? await this.load(given.sid) : given
+    if (held !== null) held.request = given.request
     return held !== null && this.save(held, withCookie(held.texts, cookie))
   }
 
@@ -117,36 +118,35 @@ export class KeptSessions {
 
   /** Begins a session of another store under the same ID; the answer of ours. It is no login: no limit counts it. */
   async insert(sid: string, texts: Texts): Promise<CreateResult['outcome']> {
-    const context = this.#context
-    const record = this.#recordOf(sid, toStore(texts), true)
-    const { outcome } = await context.calls.create(record, {}, context.call(context.deadline()))
+    const context = this.#context.begin()
+    const record = this.#recordOf(sid, toStore(texts), {}, true)
+    const { outcome } = await context.calls.create(record, {}, context.call())
     if (outcome === 'created') context.created(this.idOf(sid), record)
     return outcome
   }
 
   /** No password was verified for a session that another store has, or that is set by hand. */
-  #recordOf(sid: string, texts: Texts, byHand: boolean): SessionRecord {
+  #recordOf(sid: string, texts: Texts, request: Values, byHand: boolean): SessionRecord {
     const context = this.#context
     const values = dataOf(texts)
     const data = initialData(context, { data: values, ...(byHand && { verifiedAt: null }) })
-    return newRecord(context, this.idOf(sid), this.#ownerOf(values), data, context.now())
+    return newRecord(context, this.idOf(sid), this.#ownerOf(values, request), data, context.now())
   }
 
   /** The session, new or found by hand; `null` if it has ended meanwhile. */
-  async #begin(sid: string, texts: Texts, byHand: boolean): Promise<Held | null> {
-    const context = this.#context
+  async #begin({ sid, request }: Held, texts: Texts, byHand: boolean): Promise<Held | null> {
+    const context = this.#context.begin()
     const id = this.idOf(sid)
     const isEnded = () => context.recentlyEnded.isEnded(context.keyOf(id))
     if (isEnded()) return null
     this.#checkNew(sid)
-    const record = this.#recordOf(sid, texts, byHand)
-    const answer = await context.calls.create(record, limitFor(context, record), context.call(context.deadline()))
+    const record = this.#recordOf(sid, texts, request, byHand)
+    const answer = await context.calls.create(record, limitFor(context, record), context.call())
     context.reportAnswer(answer, record)
     if (answer.outcome === 'collision') {
       const there = byHand ? await this.load(sid) : null
       // A note says that it has ended.
-      const stored = there === null ? await context.storedRecord(record.key, context.deadline()) : null
-      if (there !== null || stored?.kind === 'remember') return there
+      if (there !== null || (await context.storedRecord(record.key))?.kind === 'remember') return there
     }
     if (answer.outcome !== 'created') throw refusal(context, answer.outcome)
     const session = context.created(id, record)
@@ -157,10 +157,10 @@ export class KeptSessions {
   }
 
   /** Writes what changed since then; `null` if the session has ended. */
-  async #change({ sid, session, texts: before }: Held, texts: Texts): Promise<AnySession | null> {
+  async #change({ sid, session, texts: before }: Held, texts: Texts, request: Values): Promise<AnySession | null> {
     const change = changeOf(texts, before)
     if (session === null || change === null) return session
-    const owner = this.#ownerOf(dataOf(texts))
+    const owner = this.#ownerOf(dataOf(texts), request)
     const isLogin = owner.userId !== null && owner.userId !== recordOfSnapshot(this.#context, session).userId
     if (!isLogin) return this.manager.update(session, change)
     const begun = await this.#logIn(session, change, owner)
@@ -173,13 +173,12 @@ export class KeptSessions {
    * that another record takes its place, and a forward leads there for as long as it lives.
    */
   #logIn(session: AnySession, change: Values, owner: Owner): Promise<AnySession | null> {
-    const context = this.#context
-    const deadline = context.deadline()
-    return write(context, 'replace', fromSnapshot(context, session), deadline, async ({ id, record }) => {
+    const context = this.#context.begin()
+    return write(context, 'replace', fromSnapshot(context, session), async ({ id, record }) => {
       const data = { ...draftOf(context, record), ...change }
       const salt = newSalt()
       const nextId = deriveId(shardOf(id), id, 'regenerate', salt)
-      const call = context.call(deadline)
+      const call = context.call()
       const next = newRecord(context, nextId, owner, initialData(context, { data }), call.now)
       const forward = { salt, until: next.absoluteExpiresAt }
       const limit = limitFor(context, owner)
@@ -208,9 +207,9 @@ export class KeptSessions {
     this.#lastNew = text
   }
 
-  #ownerOf(values: Values): Owner {
+  #ownerOf(values: Values, request: Values): Owner {
     const { users, options } = this.#context
-    const identity = identityOf(options.userIds, this.#userOf(values))
-    return identity === null ? ANONYMOUS : users.ownerOf({ user: identity.user as never }, this.#context.now())
+    const identity = identityOf(options.userIds, this.#userOf(values, request))
+    return identity === null ? ANONYMOUS : users.ownerOf({ user: identity as never }, this.#context.now())
   }
 }

@@ -47,21 +47,20 @@ export class MovingSessions extends KeptSessions {
   }
 
   async #end(sid: string, leavesNote: boolean): Promise<void> {
-    const context = this.#context
+    const context = this.#context.begin()
     const key = context.keyOf(this.idOf(sid))
-    const deadline = context.deadline()
     for (;;) {
       // Another request has ended it: its note stays.
-      if ((await context.storedRecord(key, deadline))?.kind === 'remember') return
+      if ((await context.storedRecord(key))?.kind === 'remember') return
       await super.destroy(sid)
-      if (!leavesNote || (await this.#note(key, deadline))) return
+      if (!leavesNote || (await this.#note(context, key))) return
     }
   }
 
   /** `false` if a session has begun there once more. */
-  async #note(key: string, deadline: number): Promise<boolean> {
-    const { calls, options } = this.#context
-    const call = this.#context.call(deadline)
+  async #note(context: Context, key: string): Promise<boolean> {
+    const { calls, options } = context
+    const call = context.call()
     try {
       const note = noteRecord(key, '', call.now, call.now + options.absolute + DAY)
       return (await calls.create(note, {}, call)).outcome === 'created'
@@ -76,6 +75,7 @@ export class MovingSessions extends KeptSessions {
   #ask(verb: 'get' | 'destroy', sid: string): Promise<unknown> {
     const operation = verb === 'get' ? 'read' : 'delete'
     const run = async () => (await answerOf(callback => this.#old[verb](sid, callback))) ?? null
-    return askOldStore(this.#context, operation, this.#context.deadline(), run)
+    const context = this.#context.begin()
+    return askOldStore(context, operation, context.deadline, run)
   }
 }

@@ -1,18 +1,43 @@
 // A session as a middleware gives it to its store, and as it wants it back.
 import { SessionError } from '../contract/errors.ts'
-import { dataOf, textsOf as jsonOf, type Texts } from '../express-session/values.ts'
 import { isObject } from '../import/from.ts'
 import { quote } from '../text/quote.ts'
 
 export type Values = Record<string, unknown>
 
+/** The JSON text of each key: comparing them finds every change, also deep inside of a value. A key whose value JSON leaves out is absent. */
+export type Texts = ReadonlyMap<string, string>
+
 /**
- * The JSON text of each key, as the stores of express-session keep it.
- * @throws SessionError ERR_SESSION_DATA for a cycle, a bigint, or a value that is not an object
+ * What other stores of express-session keep: `JSON.stringify` of each value, which asks a `toJSON` method first.
+ * @throws SessionError ERR_SESSION_DATA for a cycle, a bigint, or a value that is not an object; it names the key
  */
 export function textsOf(session: unknown): Texts {
-  if (isObject(session)) return jsonOf(session, new Set())
-  throw new SessionError('ERR_SESSION_DATA', `session: expected an object, got ${quote(session)}`)
+  if (!isObject(session))
+    throw new SessionError('ERR_SESSION_DATA', `session: expected an object, got ${quote(session)}`)
+  const texts = new Map<string, string>()
+  for (const [key, value] of Object.entries(session)) {
+    try {
+      const text: string | undefined = JSON.stringify(value)
+      if (text !== undefined) texts.set(key, text)
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw new SessionError('ERR_SESSION_DATA', `session.${key}: ${reason} (store text in its place)`, { cause })
+    }
+  }
+  return texts
+}
+
+/** The data that texts stand for. Defined, not assigned: a key named `__proto__` stays a key, which the codec refuses. */
+export const dataOf = (texts: Texts): Values =>
+  Object.fromEntries([...texts].map(([key, text]) => [key, JSON.parse(text)]))
+
+/** The keys that changed: their new values, `undefined` for those that were removed; `null` if none did. */
+export function changeOf(now: Texts, before: Texts): Values | null {
+  const changed = [...now].filter(([key, text]) => before.get(key) !== text)
+  const removed = [...before.keys()].filter(key => !now.has(key))
+  if (changed.length === 0 && removed.length === 0) return null
+  return { ...Object.fromEntries(removed.map(key => [key, undefined])), ...dataOf(new Map(changed)) }
 }
 
 function cookieIn(texts: Texts): Values {

@@ -124,14 +124,22 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
     throw new SessionError('ERR_SESSION_CSRF', "the token is missing, or not this session's")
   }
 
+  finish(): ReturnType<Visit['finish']> {
+    return this.#with(this.#inner.finish())
+  }
+
   get headers(): Headers {
-    const { headers } = this.#inner
-    writeRules(this.headRules(), new FetchHead(headers))
-    return headers
+    return this.#with(this.#inner).headers
   }
 
   get cookies(): Visit['cookies'] {
-    return [...this.#inner.cookies, ...this.headRules().cookies.map(responseCookie)]
+    return this.#with(this.#inner).cookies
+  }
+
+  #with({ headers, cookies }: ReturnType<Visit['finish']>): ReturnType<Visit['finish']> {
+    const rules = this.headRules()
+    writeRules(rules, new FetchHead(headers))
+    return { headers, cookies: [...cookies, ...rules.cookies.map(responseCookie)] }
   }
 
   /** The headers about devices, if the head of the response were written now. */

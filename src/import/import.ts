@@ -51,7 +51,7 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
   take(old: OldId): Promise<Lead> {
     let taking = this.#underWay.get(old.id)
     if (taking === undefined) {
-      taking = this.#take(old, this.#context.deadline()).finally(() => this.#underWay.delete(old.id))
+      taking = this.#take(old, this.#context.begin().deadline).finally(() => this.#underWay.delete(old.id))
       this.#underWay.set(old.id, taking)
     }
     return taking
@@ -59,7 +59,8 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
 
   /** Logout: ends the session behind an old cookie for good, imported or not. Writes nothing if there is none. */
   async end({ id }: OldId): Promise<void> {
-    const deadline = this.#context.deadline()
+    const context = this.#context.begin()
+    const { deadline } = context
     let mark = await this.#marks.read(id, deadline)
     if (mark === undefined) {
       const found = await this.#old.read(id, deadline)
@@ -67,13 +68,13 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
       mark = isFirst ? OVER : await this.#marks.read(id, deadline)
     }
     if (mark === undefined) return
-    if (mark !== OVER) await this.#context.endSession(mark.key, null, 'logout', deadline)
+    if (mark !== OVER) await context.endSession(mark.key, null, 'logout')
     await this.#old.destroy(id, deadline)
   }
 
   /** Whether old cookies are of no more use to a browser that has a session of ours. Old records of imported sessions are removed. */
   async areSpent(old: readonly OldId[]): Promise<boolean> {
-    const deadline = this.#context.deadline()
+    const { deadline } = this.#context.begin()
     let areSpent = true
     for (const { id } of old)
       if ((await this.#marks.read(id, deadline)) !== undefined) await this.#old.destroy(id, deadline)
@@ -83,7 +84,7 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
   }
 
   endUser(userId: UserIdInput<Ids>): Promise<void> {
-    return this.#marks.endUser(this.#context.users.toText(userId), this.#context.deadline())
+    return this.#marks.endUser(this.#context.users.toText(userId), this.#context.begin().deadline)
   }
 
   async #take(old: OldId, deadline: number): Promise<Lead> {

@@ -57,9 +57,8 @@ export class SessionImporter<
   }
 
   /**
-   * The middleware to put before everything that asks a visit; beside `expressSession` give it that one's `visits`. If a
-   * request has a genuine old cookie, the session is imported, and the request goes on as if it had come with our cookie.
-   * It calls `next` with the error if one of both stores fails: the cookies stay, answer 503.
+   * The middleware to put before everything that asks a visit. If a request has a genuine old cookie, the session is
+   * imported, and the request goes on as if it had come with our cookie. It calls `next` with the error if one of both stores fails: the cookies stay, answer 503.
    */
   middleware(visits: Pick<NodeVisits<Data, Ids, Input>, 'of' | 'sessions' | 'cookie'>): ImportMiddleware {
     if (visits?.sessions !== this.#sessions)

@@ -21,15 +21,11 @@ export interface NewSession {
 }
 
 /** Stores a session that did not exist before, under a new ID. @throws SessionError if the store refuses it */
-export async function begin(
-  context: Context,
-  { owner, first, lifetime }: NewSession,
-  deadline: number,
-): Promise<AnySession> {
+export async function begin(context: Context, { owner, first, lifetime }: NewSession): Promise<AnySession> {
   const data = initialData(context, first)
   for (let collisions = 0; ; collisions += 1) {
     const id = newId(context.users.shardOf(owner.userId))
-    const call = context.call(deadline)
+    const call = context.call()
     const record = newRecord(context, id, owner, data, call.now, lifetime)
     const answer = await context.calls.create(record, limitFor(context, owner), call)
     context.reportAnswer(answer, owner)
@@ -43,13 +39,12 @@ export function takePlace(
   context: Context,
   current: Found,
   { owner, first, lifetime }: NewSession,
-  deadline: number,
 ): Promise<AnySession | null> {
-  return write(context, 'replace', current, deadline, async ({ record: before }) => {
+  return write(context, 'replace', current, async ({ record: before }) => {
     const isOthers = before.userId !== null && before.userId !== owner.userId
     const data = initialData(context, first, isOthers ? null : before)
     const id = newId(context.users.shardOf(owner.userId))
-    const call = context.call(deadline)
+    const call = context.call()
     const next = newRecord(context, id, owner, data, call.now, lifetime)
     const limit = limitFor(context, owner)
     const answer = await context.calls.replace(before.key, before.version, next, limit, call)
@@ -57,7 +52,7 @@ export function takePlace(
     if (answer.outcome !== 'created') return answer.outcome
     context.recentlyEnded.noteEnd(before.key)
     const session = context.regenerated(before.key, id, next)
-    if (before.parent !== null) await afterWrite(() => endReplacedSeries(context, before, session.key, deadline))
+    if (before.parent !== null) await afterWrite(() => endReplacedSeries(context, before, session.key))
     return { value: session }
   })
 }
@@ -71,14 +66,13 @@ export async function beginAfter(
   found: SessionRecord | null,
   oldKey: string,
   start: NewSession,
-  deadline: number,
 ): Promise<AnySession> {
   const key = found?.key ?? oldKey
-  const before = found ?? (context.options.rememberFor === null ? null : await context.storedRecord(key, deadline))
-  await context.endSession(key, before?.userId ?? null, 'logout', deadline)
+  const before = found ?? (context.options.rememberFor === null ? null : await context.storedRecord(key))
+  await context.endSession(key, before?.userId ?? null, 'logout')
   return await afterWrite(async () => {
-    const session = await begin(context, start, deadline)
-    if (before?.parent) await endReplacedSeries(context, before, session.key, deadline)
+    const session = await begin(context, start)
+    if (before?.parent) await endReplacedSeries(context, before, session.key)
     return session
   })
 }
@@ -87,18 +81,13 @@ export async function beginAfter(
  * Ends the series of a session that a login has replaced. This comes last: if the login fails, the remember token must
  * survive. If this step fails, the login fails too, because the token could start the old session again.
  */
-async function endReplacedSeries(
-  context: Context,
-  before: SessionRecord,
-  newKey: string,
-  deadline: number,
-): Promise<void> {
+async function endReplacedSeries(context: Context, before: SessionRecord, newKey: string): Promise<void> {
   try {
-    const series = await context.storedRecord(before.parent!, deadline)
-    if (series?.kind === 'remember') await endSeries(context, series, 'logout', deadline, newKey)
-    else await endParent(context, before.parent!, before.userId, newKey, deadline)
+    const series = await context.storedRecord(before.parent!)
+    if (series?.kind === 'remember') await endSeries(context, series, 'logout', newKey)
+    else await endParent(context, before.parent!, before.userId, newKey)
   } catch (error) {
-    await context.endSession(newKey, null, 'logout', deadline).catch(() => {})
+    await context.endSession(newKey, null, 'logout').catch(() => {})
     throw error
   }
 }
@@ -115,15 +104,14 @@ const MAX_IN_WINDOW = 32
 
 /** The same session under a new ID: derived from the old one if there is a grace (in ms), otherwise random. */
 export async function regenerate(context: Context, ref: AnyRef, grace: number | null): Promise<AnySession | null> {
-  const deadline = context.deadline()
-  const start = await findCurrent(context, ref, deadline)
+  const start = await findCurrent(context, ref)
   if (start === null) return null
   if (grace !== null && start.isByOldId) {
     // Another request was first: all of them get the same new cookie.
-    const now = typeof ref === 'string' ? start : await find(context, start.id, context.now(), deadline)
+    const now = typeof ref === 'string' ? start : await find(context, start.id, context.now())
     return now === null ? null : context.session(now)
   }
-  return write(context, 'replace', start, deadline, async (found, isSnapshot) => {
+  return write(context, 'replace', start, async (found, isSnapshot) => {
     const { id, record } = found
     // Another request was first, after the read.
     if (grace !== null && id !== start.id) return { value: context.session(found) }
@@ -154,7 +142,7 @@ export async function regenerate(context: Context, ref: AnyRef, grace: number | 
       writeId: newWriteId(),
     }
     const forward = { salt, until: now + (grace ?? 0) }
-    const { outcome } = await context.calls.replace(record.key, record.version, next, { forward }, { now, deadline })
+    const { outcome } = await context.calls.replace(record.key, record.version, next, { forward }, context.call(now))
     if (outcome === 'stale-login') context.reportRefused(outcome, record)
     if (outcome !== 'created') return outcome
     context.recentlyEnded.noteNewId(record.key, next.key)

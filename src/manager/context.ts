@@ -38,39 +38,81 @@ export interface Found {
   readonly isByOldId: boolean
 }
 
+/** What the contexts of a manager and its namespaces share. */
+type Shared = Pick<
+  Context,
+  'options' | 'calls' | 'shape' | 'writers' | 'touched' | 'recentlyEnded' | 'sweeper' | 'namespaces'
+>
+
 /** Knows no types of data and user IDs: the methods of the manager add them. */
 export class Context {
   readonly options: ResolvedOptions
   readonly calls: StoreCalls
   readonly shape: DataShape<object>
   /** Writers to one session take turns. */
-  readonly writers = new WriteQueue()
+  readonly writers: WriteQueue
   /** When this process last wrote down that a session was used, by key. */
   readonly touched: Recent<number>
-  readonly recentlyEnded = new RecentlyEnded()
+  readonly recentlyEnded: RecentlyEnded
   readonly sweeper: Sweeper
   /** The managers of namespaces, by name. */
-  readonly namespaces = new Recent<object>(Number.POSITIVE_INFINITY, MAX_NAMESPACES / 2)
+  readonly namespaces: Recent<object>
   readonly users: Users<UserIds>
-  readonly namespace: string | null = null
-  /** Keeps the keys of namespaces apart. */
-  readonly keySpace: string = ''
+  /** Of the method that runs, on the scale of `performance.now()`. Before a method begins, there is no time for any call. */
+  readonly deadline: number
 
-  constructor(given: AnyOptions) {
-    this.options = resolveOptions(given)
-    const { store, userIds, sweepInterval, touchInterval, onEvent } = this.options
-    this.calls = new StoreCalls(store, this.options, error => emitTo(onEvent, { type: 'store-error', error }))
-    this.shape = new DataShape<object>(this.options)
-    this.touched = new Recent(touchInterval)
-    const sweep = (limit: number, now: number) => this.calls.sweep(limit, { now, deadline: this.calls.deadline() })
-    this.sweeper = new Sweeper(store.sweep ? sweep : null, () => this.now(), sweepInterval)
-    this.users = new Users<UserIds>(userIds, null, store)
+  // Field by field: with prototypes V8 would know each namespace's contexts apart, and a read would take three times as long.
+  private constructor(shared: Shared, users: Users<UserIds>, deadline: number) {
+    this.options = shared.options
+    this.calls = shared.calls
+    this.shape = shared.shape
+    this.writers = shared.writers
+    this.touched = shared.touched
+    this.recentlyEnded = shared.recentlyEnded
+    this.sweeper = shared.sweeper
+    this.namespaces = shared.namespaces
+    this.users = users
+    this.deadline = deadline
   }
 
-  /** The context of a namespace. It shares everything with this one except the namespace, the space of its keys and its users. */
+  static of(given: AnyOptions): Context {
+    const options = resolveOptions(given)
+    const { store, userIds, sweepInterval, touchInterval, onEvent } = options
+    const calls = new StoreCalls(store, options, error => emitTo(onEvent, { type: 'store-error', error }))
+    const sweep = (limit: number, now: number) => calls.sweep(limit, { now, deadline: calls.deadline() })
+    const shared: Shared = {
+      options,
+      calls,
+      shape: new DataShape<object>(options),
+      writers: new WriteQueue(),
+      touched: new Recent(touchInterval),
+      recentlyEnded: new RecentlyEnded(),
+      sweeper: new Sweeper(store.sweep ? sweep : null, () => root.now(), sweepInterval),
+      namespaces: new Recent(Number.POSITIVE_INFINITY, MAX_NAMESPACES / 2),
+    }
+    const root: Context = new Context(shared, new Users<UserIds>(userIds, null, store), 0)
+    return root
+  }
+
+  /** The context of a namespace, which has users and keys of its own. */
   forNamespace(namespace: string): Context {
     const users = new Users<UserIds>(this.options.userIds, namespace, this.options.store)
-    return Object.assign(Object.create(this), { namespace, keySpace: `namespace\0${namespace}`, users })
+    return new Context(this, users, this.deadline)
+  }
+
+  /** This context for a method that begins now. The first use of a manager starts its sweeper. */
+  begin(): Context {
+    this.sweeper.start()
+    return new Context(this, this.users, this.calls.deadline())
+  }
+
+  get namespace(): string | null {
+    return this.users.namespace
+  }
+
+  /** Keeps the keys of namespaces apart. */
+  get keySpace(): string {
+    return this.users.keySpace
   }
 
   /** The context of the namespace that a stored user names: events and user IDs are its own. */
@@ -85,15 +127,9 @@ export class Context {
     return Math.floor(now)
   }
 
-  /** The deadline of a method that begins now. The first use of a manager starts its sweeper. */
-  deadline(): number {
-    this.sweeper.start()
-    return this.calls.deadline()
-  }
-
   /** The last argument of a store call that begins now. */
-  call(deadline: number): { readonly now: number; readonly deadline: number } {
-    return { now: this.now(), deadline }
+  call(now = this.now()): { readonly now: number; readonly deadline: number } {
+    return { now, deadline: this.deadline }
   }
 
   async close(): Promise<void> {
@@ -114,10 +150,10 @@ export class Context {
   }
 
   /** Deletes a session, and the successor that its key leads to. */
-  async endSession(key: string, userId: string | null, reason: EndReason, deadline: number): Promise<boolean> {
+  async endSession(key: string, userId: string | null, reason: EndReason): Promise<boolean> {
     // Before the answer: even if it is lost, a slow response must not send this cookie again.
     if (reason === 'logout') this.recentlyEnded.noteEnd(key)
-    const existed = await this.calls.delete(key, this.call(deadline))
+    const existed = await this.calls.delete(key, this.call())
     if (existed) this.reportEnd(key, userId, reason)
     return existed
   }
@@ -137,12 +173,8 @@ export class Context {
   }
 
   /** Ends everything of a user. */
-  async endUser(
-    user: string,
-    options: { exceptKey?: string; minPasswordVersion?: number },
-    deadline: number,
-  ): Promise<number> {
-    const call = this.call(deadline)
+  async endUser(user: string, options: { exceptKey?: string; minPasswordVersion?: number }): Promise<number> {
+    const call = this.call()
     const minPasswordVersionUntil = call.now + this.options.minPasswordVersionLifetime
     const count = await this.calls.deleteUser(user, { minPasswordVersionUntil, ...options }, call)
     this.emit({ type: 'invalidated', userId: this.users.fromText(user)!, count })
@@ -156,18 +188,16 @@ export class Context {
   /**
    * Follows the forwards from a key to their end, as a store's `delete` does: the keys on the way, and the live record under
    * the last one; not the end if a key of the way is among `keys` already. For logout and revocation; requests use `find`.
-   * `deadline` is that of all reads together; without it each read has its own.
    */
   async chainFrom(
     start: string,
     now: number,
-    deadline?: number,
     keys = new Set<string>(),
   ): Promise<{ readonly keys: ReadonlySet<string>; readonly record: SessionRecord | null; readonly isEnd: boolean }> {
     // No store makes a circle. If one has a circle anyway, the call still ends.
     for (let key = start; !keys.has(key); ) {
       keys.add(key)
-      const { record, forward, corrupt } = await this.calls.read(key, { now, deadline: deadline ?? this.deadline() })
+      const { record, forward, corrupt } = await this.calls.read(key, this.call(now))
       if (corrupt !== null) this.emit({ type: 'corrupt-record', key: key as SessionKey, cause: corrupt })
       if (forward === null) return { keys, record, isEnd: true }
       this.recentlyEnded.noteNewId(key, forward.movedTo)
@@ -177,8 +207,8 @@ export class Context {
   }
 
   /** The record stored under a key, following forwards. For logout and revocation; requests use `find`. */
-  async storedRecord(key: string, deadline: number): Promise<SessionRecord | null> {
-    return (await this.chainFrom(key, this.now(), deadline)).record
+  async storedRecord(key: string): Promise<SessionRecord | null> {
+    return (await this.chainFrom(key, this.now())).record
   }
 
   /** The session of a record that was just stored, and the event that tells of it. */

@@ -40,33 +40,26 @@ export function idOf(context: Context, ref: AnyRef): string | null {
 }
 
 /** The session that a method works on: the snapshot that the caller holds, otherwise the one that the store has. */
-export function findCurrent(context: Context, ref: AnyRef, deadline: number): Found | null | Promise<Found | null> {
+export function findCurrent(context: Context, ref: AnyRef): Found | null | Promise<Found | null> {
   if (typeof ref === 'object' && ref !== null) return fromSnapshot(context, ref)
   const id = idOf(context, ref)
-  return id === null ? null : find(context, id, context.now(), deadline)
+  return id === null ? null : find(context, id, context.now())
 }
 
 /**
  * The live session that an ID leads to, also by new IDs within their grace. No promise if the store returns none: async
  * functions here and in the callers would slow a `get` from memory by a fifth.
  */
-export function find(
-  context: Context,
-  id: string,
-  now: number,
-  deadline: number,
-  followed = 0,
-): Found | null | Promise<Found | null> {
-  const reading = context.calls.read(context.keyOf(id), { now, deadline })
-  if (!(reading instanceof Promise)) return foundIn(context, id, now, deadline, followed, reading)
-  return reading.then(read => foundIn(context, id, now, deadline, followed, read))
+export function find(context: Context, id: string, now: number, followed = 0): Found | null | Promise<Found | null> {
+  const reading = context.calls.read(context.keyOf(id), context.call(now))
+  if (!(reading instanceof Promise)) return foundIn(context, id, now, followed, reading)
+  return reading.then(read => foundIn(context, id, now, followed, read))
 }
 
 function foundIn(
   context: Context,
   id: string,
   now: number,
-  deadline: number,
   followed: number,
   { record, forward, corrupt }: Reading,
 ): Found | null | Promise<Found | null> {
@@ -79,17 +72,17 @@ function foundIn(
       return null
     }
     const found = { id, record, userId, isByOldId: followed > 0 }
-    return context.options.getPasswordVersion === undefined ? found : unlessOutdated(context, found, deadline)
+    return context.options.getPasswordVersion === undefined ? found : unlessOutdated(context, found)
   }
   if (corrupt !== null) context.emit({ type: 'corrupt-record', key: context.keyOf(id), cause: corrupt })
   if (forward === null) return null
   context.recentlyEnded.noteNewId(context.keyOf(id), forward.movedTo)
   const next = followed < MAX_FORWARDS ? nextIdOf(context, id, forward, now) : null
-  return next === null ? null : find(context, next, now, deadline, followed + 1)
+  return next === null ? null : find(context, next, now, followed + 1)
 }
 
-async function unlessOutdated(context: Context, found: Found, deadline: number): Promise<Found | null> {
-  return (await isOutdated(context, found.record, deadline)) ? null : found
+async function unlessOutdated(context: Context, found: Found): Promise<Found | null> {
+  return (await isOutdated(context, found.record)) ? null : found
 }
 
 /** The holder of the old ID derives the new one; a reader of the store cannot. */
@@ -101,25 +94,25 @@ function nextIdOf(context: Context, id: string, { salt, until, movedTo }: Forwar
 }
 
 /** Whether the application raised the user's password version since this record's credentials were verified. */
-export async function isOutdated(context: Context, record: SessionRecord, deadline: number): Promise<boolean> {
+export async function isOutdated(context: Context, record: SessionRecord): Promise<boolean> {
   if (record.userId === null) return false
-  return (record.passwordVersion ?? 0) < (await passwordVersionNow(context, record.userId, deadline))
+  return (record.passwordVersion ?? 0) < (await passwordVersionNow(context, record.userId))
 }
 
 /** The user's live sessions, without those that the application's password version refuses. */
-export async function recordsOfUser(context: Context, user: string, deadline: number): Promise<SessionRecord[]> {
-  const records = await context.calls.listUser(user, 'session', context.call(deadline))
-  const version = records.length === 0 ? 0 : await passwordVersionNow(context, user, deadline)
+export async function recordsOfUser(context: Context, user: string): Promise<SessionRecord[]> {
+  const records = await context.calls.listUser(user, 'session', context.call())
+  const version = records.length === 0 ? 0 : await passwordVersionNow(context, user)
   return records.filter(record => (record.passwordVersion ?? 0) >= version)
 }
 
 /** The user's password version, 0 if the application does not say. The lookup has what is left of `storeTimeout`. */
-async function passwordVersionNow(context: Context, user: string, deadline: number): Promise<number> {
+async function passwordVersionNow(context: Context, user: string): Promise<number> {
   const { getPasswordVersion } = context.options
   if (getPasswordVersion === undefined) return 0
   const name = 'getPasswordVersion()'
   const looking = async () => passwordVersionOf(await getPasswordVersion(context.users.fromText(user)!), name) ?? 0
-  return within(deadline, looking(), {
+  return within(context.deadline, looking(), {
     accept: version => version,
     failed: cause => cause,
     late: () => context.calls.fail('read', 'not-applied', `read: ${name} did not answer within storeTimeout`),

@@ -63,7 +63,7 @@ export interface SessionOptions<
   now?: () => number
 }
 
-/** The options of a manager in effect, for code built over it: a middleware, a bridge, a server of your own. */
+/** The options of a manager in effect, for code built over it: a middleware, a store of another library, a server of your own. */
 export interface ManagerOptions<Data extends object = Record<string, unknown>, Ids extends UserIds = 'bigint'> {
   readonly userIds: Ids
   /** In ms. */

@@ -53,12 +53,11 @@ export async function issueToken(context: Context, session: AnySession): Promise
   if (life === null) throw new TypeError("issueRememberToken: is off: give the manager { rememberFor: '30d' }")
   if (start.userId === null)
     throw new TypeError('issueRememberToken: expected the session of a user, got an anonymous one')
-  const deadline = context.deadline()
-  const token = await write(context, 'create', start, deadline, async ({ record }) => {
+  const token = await write(context, 'create', start, async ({ record }) => {
     const { userId, userName, passwordVersion } = record
     const selector = newId(users.shardOf(userId))
     const verifier = newId()
-    const call = context.call(deadline)
+    const call = context.call()
     const series: Series = {
       current: hashOf(verifier),
       previous: null,
@@ -98,30 +97,28 @@ export async function issueToken(context: Context, session: AnySession): Promise
 export async function redeemToken(context: Context, token: string): Promise<AnyRedeemed | null> {
   const presented = parseToken(context.namespace, token)
   if (presented === null || context.options.rememberFor === null) return null
-  const deadline = context.deadline()
-  const found = await readUsable(context, presented.key, deadline)
+  const found = await readUsable(context, presented.key)
   // It writes more than once: 'unknown', whichever step fails.
-  return found === null ? null : afterWrite(() => redeem(context, presented, found, deadline))
+  return found === null ? null : afterWrite(() => redeem(context, presented, found))
 }
 
 /** The live series, unless the user's password version has refused it. */
-async function readUsable(context: Context, key: string, deadline: number) {
-  const found = await readSeries(context, key, deadline)
-  return found === null || (await isOutdated(context, found.record, deadline)) ? null : found
+async function readUsable(context: Context, key: string) {
+  const found = await readSeries(context, key)
+  return found === null || (await isOutdated(context, found.record)) ? null : found
 }
 
 async function redeem(
   context: Context,
   presented: Presented,
   start: NonNullable<Awaited<ReturnType<typeof readUsable>>>,
-  deadline: number,
 ): Promise<AnyRedeemed | null> {
   const { key, verifier } = presented
-  for (let found: typeof start | null = start; found !== null; found = await readUsable(context, key, deadline)) {
+  for (let found: typeof start | null = start; found !== null; found = await readUsable(context, key)) {
     const { record, series } = found
     if (series.ending !== undefined) {
       // An earlier call failed on the way.
-      await endSeries(context, record, series.ending.reason, deadline)
+      await endSeries(context, record, series.ending.reason)
       return null
     }
     const now = context.now()
@@ -130,7 +127,7 @@ async function redeem(
     // The session was used, so the browser has received the next token. After the grace, someone else sends the old one.
     const isTheft = wasUsed ? series.touchedAt !== null && age > REUSE_WINDOW : !isVerifier(verifier, series.current)
     if (isTheft) {
-      await endSeries(context, record, 'theft', deadline)
+      await endSeries(context, record, 'theft')
       return null
     }
     // The grace is over, but nobody ever used the session: the response was lost. Rotate again, and raise no alarm, but only
@@ -138,29 +135,25 @@ async function redeem(
     const isOver = wasUsed && age > REUSE_WINDOW
     const isResponseLost = isOver && age > REUSE_WINDOW + CLOCK_TOLERANCE
     // An earlier call may have failed before it ended them.
-    if (series.mustEndEarlier) await endEarlierSessions(context, record, series, deadline)
+    if (series.mustEndEarlier) await endEarlierSessions(context, record, series)
     let next = series
     if (!wasUsed) next = nextInSeries(series, presented, now)
     else if (isResponseLost) next = { ...nextInSeries(series, presented, now), mustEndEarlier: true }
     else if (isOver) next = { ...series, rotatedAt: now }
     if (next !== series) {
-      const outcome = await writeSeries(context, record, next, now, deadline)
+      const outcome = await writeSeries(context, record, next, now)
       if (outcome === 'gone') return null
       if (outcome === 'conflict') continue
     }
-    if (isResponseLost) await endEarlierSessions(context, record, next, deadline)
-    return answerOf(context, record, presented, next, deadline)
+    if (isResponseLost) await endEarlierSessions(context, record, next)
+    return answerOf(context, record, presented, next)
   }
   return null
 }
 
 /** Ends the sessions of earlier rotations. Each rotation gives its session a later `createdAt`, and a new ID keeps it. */
-const endEarlierSessions = (
-  context: Context,
-  { key, userId }: SessionRecord,
-  { createdAt }: Series,
-  deadline: number,
-) => endSessionsOf(context, key, userId, 'revoked', deadline, session => session.createdAt >= createdAt)
+const endEarlierSessions = (context: Context, { key, userId }: SessionRecord, { createdAt }: Series) =>
+  endSessionsOf(context, key, userId, 'revoked', session => session.createdAt >= createdAt)
 
 /** The series after a token was used: a new salt gives a new token and a new session. */
 function nextInSeries(series: Series, { verifier }: Presented, now: number): Series {
@@ -184,14 +177,12 @@ async function answerOf(
   series: SessionRecord,
   { selector, verifier }: Presented,
   { salt, createdAt, touchedAt }: Series,
-  deadline: number,
 ): Promise<AnyRedeemed | null> {
   const id = rememberedId(selector, verifier, salt, createdAt)
-  const found = await find(context, id, context.now(), deadline)
+  const found = await find(context, id, context.now())
   // Used once, and gone now: it has ended, and does not begin again.
   if (found === null && touchedAt !== null) return null
-  const session =
-    found === null ? await beginRemembered(context, id, series, createdAt, deadline) : context.session(found)
+  const session = found === null ? await beginRemembered(context, id, series, createdAt) : context.session(found)
   if (session?.user == null) return null
   const token = `${selector}.${nextVerifier(verifier, salt)}`
   return { session: session as UserSession<UserIds>, token, expiresAt: series.expiresAt }
@@ -206,9 +197,8 @@ async function beginRemembered(
   id: string,
   series: SessionRecord,
   createdAt: number,
-  deadline: number,
 ): Promise<AnySession | null> {
-  const call = context.call(deadline)
+  const call = context.call()
   const { userId, userName, passwordVersion } = series
   const owner = { userId, userName, passwordVersion }
   const fresh = newRecord(context, id, owner, context.shape.encodeInitial(undefined), call.now)
@@ -221,7 +211,7 @@ async function beginRemembered(
   if (answer.outcome === 'created') return context.created(id, record)
   // The session is refused or has ended; the token is still good and works again as soon as a session is free.
   if (answer.outcome !== 'collision') return null
-  const found = await find(context, id, call.now, deadline)
+  const found = await find(context, id, call.now)
   return found && context.session(found)
 }
 
@@ -229,11 +219,10 @@ async function beginRemembered(
 export async function revokeToken(context: Context, token: string): Promise<void> {
   const parsed = parseToken(context.namespace, token)
   if (parsed === null) return
-  const deadline = context.deadline()
   // Before the answer: a slow response must not bring the token, or a session that began with it, to the browser again.
   context.recentlyEnded.noteEnd(parsed.key)
-  const series = await context.storedRecord(parsed.key, deadline)
-  if (series?.kind === 'remember') await endSeries(context, series, 'logout', deadline)
+  const series = await context.storedRecord(parsed.key)
+  if (series?.kind === 'remember') await endSeries(context, series, 'logout')
 }
 
 const rememberedId = (selector: string, verifier: string, salt: string, createdAt: number) =>

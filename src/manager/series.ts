@@ -68,13 +68,12 @@ export function parseSeries(text: string): Series | null {
 export async function readSeries(
   context: Context,
   key: string,
-  deadline: number,
 ): Promise<{ record: SessionRecord; series: Series } | null> {
-  const record = await context.storedRecord(key, deadline)
+  const record = await context.storedRecord(key)
   if (record === null || record.kind !== 'remember' || !(record.expiresAt > context.now())) return null
   const series = parseSeries(record.data)
   if (series !== null && context.userIdOf(record) !== null) return { record, series }
-  await context.calls.delete(key, context.call(deadline))
+  await context.calls.delete(key, context.call())
   context.emit({ type: 'corrupt-record', key: key as SessionKey, cause: 'not a remember-me series' })
   return null
 }
@@ -84,22 +83,21 @@ export function writeSeries(
   { key, version, expiresAt }: SessionRecord,
   series: Series,
   now: number,
-  deadline: number,
 ): Promise<'updated' | 'conflict' | 'gone'> {
   const change = { data: JSON.stringify(series), seenAt: now, expiresAt, writeId: newWriteId() }
-  return context.calls.update(key, version, change, { now, deadline })
+  return context.calls.update(key, version, change, context.call(now))
 }
 
 /** The first use of a remembered session: from now on a spent token of its series, after the grace, is a stolen one. */
-export async function noteTouch(context: Context, session: SessionRecord, deadline: number): Promise<void> {
+export async function noteTouch(context: Context, session: SessionRecord): Promise<void> {
   for (;;) {
-    const found = await readSeries(context, session.parent!, deadline)
+    const found = await readSeries(context, session.parent!)
     if (found === null || found.series.touchedAt !== null) return
     // Only the session of the last rotation counts, under its first ID or a newer one.
     if (session.createdAt !== found.series.createdAt) return
     const now = context.now()
     const used = { ...found.series, touchedAt: now }
-    if ((await writeSeries(context, found.record, used, now, deadline)) !== 'conflict') return
+    if ((await writeSeries(context, found.record, used, now)) !== 'conflict') return
   }
 }
 
@@ -115,25 +113,24 @@ export async function endSeries(
   context: Context,
   found: SessionRecord,
   reason: SeriesEnd,
-  deadline: number,
   exceptKey: string | null = null,
 ): Promise<void> {
   const { userId } = found
   const key = parseSeries(found.data)?.ending?.key ?? found.key
   if (reason === 'logout') context.recentlyEnded.noteEnd(key, exceptKey)
-  const movedFor = await move(context, found, key, reason, deadline)
+  const movedFor = await move(context, found, key, reason)
   const isMoved = movedFor !== null
   const isTheft = reason === 'theft' || movedFor === 'theft'
   const endSessions = async () => {
     if (isTheft && context.options.onTheft === 'invalidate-user')
-      await context.endUser(userId!, { exceptKey: isMoved ? endingKey(key) : key }, deadline)
-    else await endSessionsOf(context, key, userId, isTheft ? 'theft' : reason, deadline, each => each.key === exceptKey)
+      await context.endUser(userId!, { exceptKey: isMoved ? endingKey(key) : key })
+    else await endSessionsOf(context, key, userId, isTheft ? 'theft' : reason, each => each.key === exceptKey)
   }
   await afterWrite(async () => {
     await endSessions()
     // The forward goes with the series. Only the call that deletes it emits the theft: parallel requests with one token emit
     // one event.
-    const isDeleted = await context.calls.delete(key, context.call(deadline))
+    const isDeleted = await context.calls.delete(key, context.call())
     // A series that could not be moved began sessions until now.
     if (!isMoved) await endSessions()
     if (isTheft && isDeleted)
@@ -145,14 +142,8 @@ export async function endSeries(
  * Moves a live series, with a forward for as long as it would have lived. Answers why it ends, by the first call that moved
  * it; `null` if the store refuses to write the forward: a logout must not wait until a full store has room.
  */
-async function move(
-  context: Context,
-  found: SessionRecord,
-  key: string,
-  reason: SeriesEnd,
-  deadline: number,
-): Promise<SeriesEnd | null> {
-  for (let record: SessionRecord | null = found; record !== null; record = await context.storedRecord(key, deadline)) {
+async function move(context: Context, found: SessionRecord, key: string, reason: SeriesEnd): Promise<SeriesEnd | null> {
+  for (let record: SessionRecord | null = found; record !== null; record = await context.storedRecord(key)) {
     const series = parseSeries(record.data)
     // A series that cannot be read begins no session, and is deleted when its sessions have ended.
     if (series === null) return reason
@@ -161,7 +152,7 @@ async function move(
     const next = { ...record, key: endingKey(key), data, version: 1, writeId: newWriteId() }
     const forward = { salt: '', until: record.expiresAt }
     try {
-      const { outcome } = await context.calls.replace(key, record.version, next, { forward }, context.call(deadline))
+      const { outcome } = await context.calls.replace(key, record.version, next, { forward }, context.call())
       if (outcome === 'created') return reason
       // Refused because of a newer password version: all of the user is being ended.
       if (outcome !== 'conflict' && outcome !== 'gone') return null
@@ -182,11 +173,10 @@ export async function endParent(
   parent: string,
   userId: string | null,
   exceptKey: string,
-  deadline: number,
 ): Promise<void> {
   context.recentlyEnded.noteEnd(parent, exceptKey)
-  await context.calls.delete(parent, context.call(deadline))
-  await afterWrite(() => endSessionsOf(context, parent, userId, 'logout', deadline, each => each.key === exceptKey))
+  await context.calls.delete(parent, context.call())
+  await afterWrite(() => endSessionsOf(context, parent, userId, 'logout', each => each.key === exceptKey))
 }
 
 /** Ends the sessions that began with the tokens of a series. */
@@ -195,14 +185,13 @@ export async function endSessionsOf(
   seriesKey: string,
   userId: string | null,
   reason: SeriesEnd,
-  deadline: number,
   isKept: (session: SessionRecord) => boolean,
 ): Promise<void> {
   if (userId === null) return
-  const sessions = await context.calls.listUser(userId, 'session', context.call(deadline))
+  const sessions = await context.calls.listUser(userId, 'session', context.call())
   await eachWrite(
     sessions.filter(session => session.parent === seriesKey && !isKept(session)),
-    session => context.endSession(session.key, userId, reason, deadline),
+    session => context.endSession(session.key, userId, reason),
   )
 }
 
@@ -214,22 +203,21 @@ export async function revokeWithDevice(
   context: Context,
   session: SessionRecord,
   end: () => Promise<boolean>,
-  deadline: number,
 ): Promise<boolean> {
-  const existed = (await endSeriesOfDevice(context, session, deadline)) ? await afterWrite(end) : await end()
-  await afterWrite(() => endSeriesOfDevice(context, session, deadline))
+  const existed = (await endSeriesOfDevice(context, session)) ? await afterWrite(end) : await end()
+  await afterWrite(() => endSeriesOfDevice(context, session))
   return existed
 }
 
 /** Answers whether there was a series to end. */
-async function endSeriesOfDevice(context: Context, session: SessionRecord, deadline: number): Promise<boolean> {
+async function endSeriesOfDevice(context: Context, session: SessionRecord): Promise<boolean> {
   const { calls, options } = context
   const { userId } = session
   if (options.rememberFor === null || userId === null) return false
-  const found = (await calls.listUser(userId, 'remember', context.call(deadline))).filter(record => {
+  const found = (await calls.listUser(userId, 'remember', context.call())).filter(record => {
     const series = parseSeries(record.data)
     return (series?.ending?.key ?? record.key) === session.parent || series?.issuedFor === session.createdAt
   })
-  await eachWrite(found, record => endSeries(context, record, 'revoked', deadline, session.key))
+  await eachWrite(found, record => endSeries(context, record, 'revoked', session.key))
   return found.length > 0
 }

@@ -53,15 +53,13 @@ export async function write<T>(
   context: Context,
   operation: 'create' | 'update' | 'replace',
   start: Found,
-  deadline: number,
   attempt: (found: Found, isSnapshot: boolean) => Promise<Attempt<T>>,
   // Within the grace of its old ID this finds the session under its new one.
-  findAgain: (found: Found, deadline: number) => Found | null | Promise<Found | null> = ({ id }) =>
-    find(context, id, context.now(), deadline),
+  findAgain: (found: Found) => Found | null | Promise<Found | null> = ({ id }) => find(context, id, context.now()),
 ): Promise<T | null> {
   const { writers } = context
   const { key } = start.record
-  const entering = writers.enter(key, deadline, () =>
+  const entering = writers.enter(key, context.deadline, () =>
     context.calls.fail(
       operation,
       'not-applied',
@@ -85,7 +83,7 @@ export async function write<T>(
         continue
       }
       if (outcome === 'conflict' || outcome === 'gone') {
-        if (!(await mayRetry(conflicts, deadline))) {
+        if (!(await mayRetry(context, conflicts))) {
           context.reportRefused('conflict', found.record)
           throw new SessionError(
             'ERR_SESSION_CONFLICT',
@@ -94,7 +92,7 @@ export async function write<T>(
         }
         conflicts += 1
       } else if (outcome !== 'needs-fresh-read') throw refusal(context, outcome)
-      const again = await findAgain(found, deadline)
+      const again = await findAgain(found)
       if (again === null) return null
       found = again
       isSnapshot = false
@@ -105,7 +103,7 @@ export async function write<T>(
 }
 
 /** Keeps many writers apart, until the deadline. Full jitter: 100 writers need 13 tries each with it, and 70 without. */
-async function mayRetry(conflicts: number, deadline: number): Promise<boolean> {
+async function mayRetry({ deadline }: Context, conflicts: number): Promise<boolean> {
   if (conflicts === 0) return true
   const wait = Math.random() * Math.min(100, 2 ** conflicts)
   if (performance.now() + wait >= deadline) return false
@@ -128,9 +126,8 @@ function edit<V>(
   context: Context,
   start: Found,
   change: Edit<V>,
-  findAgain?: (found: Found, deadline: number) => Promise<Found | null>,
+  findAgain?: (found: Found) => Promise<Found | null>,
 ): Promise<{ found: Found; value: V } | null> {
-  const deadline = context.deadline()
   const attempt = async (found: Found, isSnapshot: boolean): Promise<Attempt<{ found: Found; value: V }>> => {
     const { record } = found
     const { draft, value } = change(draftOf(context, record), () => draftOf(context, record))
@@ -138,12 +135,12 @@ function edit<V>(
     if (draft === null) return isSnapshot ? 'needs-fresh-read' : { value: { found, value } }
     const { seenAt, expiresAt } = record
     const written = { data: encode(context, record, draft), seenAt, expiresAt, writeId: newWriteId() }
-    const outcome = await context.calls.update(record.key, record.version, written, context.call(deadline))
+    const outcome = await context.calls.update(record.key, record.version, written, context.call())
     if (outcome !== 'updated') return outcome
     const latest = { ...record, ...written, version: record.version + 1 }
     return { value: { found: { ...found, record: latest }, value }, latest }
   }
-  return write(context, 'update', start, deadline, attempt, findAgain)
+  return write(context, 'update', start, attempt, findAgain)
 }
 
 /** Sets keys, or runs a function on fresh data: the session as it is then, `null` if it is gone. */
@@ -194,8 +191,8 @@ export async function takeKey(
  */
 export async function writeRecord(context: Context, record: SessionRecord, keys: object): Promise<string | null> {
   // By its key: the forward of any new ID is followed, not only of those in their grace.
-  const findAgain = async (found: Found, deadline: number) => {
-    const latest = await context.storedRecord(found.record.key, deadline)
+  const findAgain = async (found: Found) => {
+    const latest = await context.storedRecord(found.record.key)
     return latest === null ? null : { ...found, record: latest }
   }
   const start: Found = { id: '', record, userId: context.userIdOf(record), isByOldId: false }
@@ -207,29 +204,24 @@ export async function writeRecord(context: Context, record: SessionRecord, keys:
  * Writes down that a session is in use, once per interval in this process, however many requests run in parallel. `null`
  * if nothing is due, else the session as it is then.
  */
-export function touch(
-  context: Context,
-  found: Found,
-  now: number,
-  deadline: number,
-): Promise<AnySession | null> | null {
+export function touch(context: Context, found: Found, now: number): Promise<AnySession | null> | null {
   const { options, touched } = context
   const { record } = found
   if (!isTouchDue(record.seenAt, now, options) && !isUntouched(record)) return null
   const last = touched.get(record.key, now)
   if (last !== undefined && now >= last && now - last < options.touchInterval) return null
   touched.set(record.key, now, now)
-  return writeTouch(context, found, now, deadline)
+  return writeTouch(context, found, now)
 }
 
-async function writeTouch(context: Context, found: Found, now: number, deadline: number): Promise<AnySession | null> {
+async function writeTouch(context: Context, found: Found, now: number): Promise<AnySession | null> {
   const { calls, options, touched } = context
   const { id, record, isByOldId } = found
   const { seenAt, expiresAt } = seen(context, record, now)
   let outcome: 'touched' | 'gone'
   try {
-    if (record.parent !== null && isUntouched(record)) await noteTouch(context, record, deadline)
-    outcome = await calls.touch(record.key, seenAt, expiresAt, { now, deadline })
+    if (record.parent !== null && isUntouched(record)) await noteTouch(context, record)
+    outcome = await calls.touch(record.key, seenAt, expiresAt, context.call(now))
   } catch (error) {
     if (!(error instanceof SessionStoreError)) throw error
     // The guard has emitted the event. A failed touch must not refuse the request. After a tenth of the interval the next
@@ -238,7 +230,7 @@ async function writeTouch(context: Context, found: Found, now: number, deadline:
     return context.session(found)
   }
   if (outcome === 'gone') {
-    const again = await find(context, id, now, deadline)
+    const again = await find(context, id, now)
     return again === null ? null : context.session({ ...again, isByOldId: isByOldId || again.isByOldId })
   }
   const isCookieDue = isCookieDueAt(seenAt, record, idleOf(context, record))

@@ -81,6 +81,8 @@ export function nextVisits<Data extends object, Ids extends UserIds, Input exten
         return await run(visit)
       } finally {
         for (const { name, value, options } of visit.cookies) jar.set(name, value, options)
+        // Not before: in a component the jar refuses them.
+        visit.finish()
       }
     },
     route: handler => (request, context) =>

@@ -18,7 +18,7 @@ export async function countSessions(walker: Walker, options: CountOptions): Prom
   // Only a walk tells which namespace a session belongs to.
   if (walker.namespace === null && typeof store.count === 'function') {
     try {
-      return await walker.calls.count({ now: walker.now(), deadline: walker.deadline() })
+      return await walker.calls.count(walker.begin().call())
     } catch (error) {
       // One command may be too slow for many millions, while each page is not. In an outage the first page fails too.
       if (!(error instanceof SessionStoreError) || typeof store.scan !== 'function') throw error

@@ -62,8 +62,7 @@ export async function invalidateAll(
       const { record, isEnd } = await ender.follow(key, walker.now() - CLOCK_TOLERANCE, followed)
       if (record !== null) stored.push(record)
       // Nothing live is found there. A node with a slower clock may find it, of any tenant.
-      else if (isEnd && walker.namespace === null)
-        await walker.calls.delete(key, { now: walker.now(), deadline: walker.deadline() })
+      else if (isEnd && walker.namespace === null) await walker.calls.delete(key, walker.begin().call())
     })
     const old = stored.filter(({ createdAt, userId }) => createdAt <= latest && isOwn(walker, userId))
     const users = new Set(old.flatMap(({ userId }) => userId ?? []))

@@ -16,7 +16,8 @@ export interface Walker {
   readonly calls: StoreCalls
   readonly namespace: string | null
   now(): number
-  deadline(): number
+  /** For calls that begin now: the last argument of each. */
+  begin(): { call(now?: number): { readonly now: number; readonly deadline: number } }
 }
 
 /** By its shape: it may be another realm's. */
@@ -45,8 +46,7 @@ export async function* pagesOf(
 ): AsyncGenerator<ScanPage, void, void> {
   for (let cursor: string | null = null; ; ) {
     if (signal?.aborted) throw signal.reason
-    const call = { now: walker.now() - skew, deadline: walker.deadline() }
-    const page: ScanPage = await walker.calls.scan(cursor, limit, call)
+    const page: ScanPage = await walker.calls.scan(cursor, limit, walker.begin().call(walker.now() - skew))
     yield page
     cursor = page.next
     if (cursor === null) return

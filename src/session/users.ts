@@ -78,9 +78,14 @@ export class Users<Ids extends UserIds> {
   readonly #format: UserIdFormat<Ids>
   readonly #prefix: string
   readonly #store: Store
+  readonly namespace: string | null
+  /** Keeps the keys of namespaces apart. */
+  readonly keySpace: string
 
   constructor(kind: Ids, namespace: string | null, store: Store) {
     this.#format = USER_ID_FORMATS[kind]
+    this.namespace = namespace
+    this.keySpace = namespace === null ? '' : `namespace\0${namespace}`
     this.#prefix = namespace === null ? '' : namespace + SEPARATOR
     this.#store = store
   }

@@ -125,7 +125,7 @@ class ResponseVisit<Data extends object, Ids extends UserIds, Input extends obje
     this.#fetchRequest.isSent = true
     // Response.error() has status 0, a handshake 101. Neither can be copied, and neither carries cookies.
     if (response.status < 200) return response
-    const rules = this.headRules()
+    const rules = this.finalRules()
     if (rules.vary.length === 0) return response
     const headers = new Headers(response.headers)
     writeRules(rules, new FetchHead(headers))

@@ -70,3 +70,9 @@ export class FetchHead implements Head {
     for (const each of linesOf(value)) this.#headers.append(name, each)
   }
 }
+
+export function headersOf(rules: HeadRules): Headers {
+  const headers = new Headers()
+  writeRules(rules, new FetchHead(headers))
+  return headers
+}

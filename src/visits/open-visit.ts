@@ -10,7 +10,7 @@ import { Visit } from './visit.ts'
 const ADVICE: Advice = {
   where: 'openVisit',
   insecure: 'if it did, set `secure: true` in the request given to openVisit',
-  send: 'after the last method copy `visit.headers` into the response',
+  send: 'call `visit.finish()` after the last method, and send the headers or cookies that it returns',
 }
 
 /** @throws TypeError that says what to pass */

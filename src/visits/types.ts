@@ -83,12 +83,17 @@ export interface Visit<
    * await visit.checkCsrf(form.get('csrf')) // the form has what `await visit.csrfToken()` gave
    */
   checkCsrf(token: unknown): Promise<void>
-  /** The headers that the response needs so far. `nodeVisits` and `fetchVisits` send them by themselves. */
-  readonly headers: Headers
   /**
-   * The cookies among `headers`, for a cookie jar of a framework: `for (const { name, value, options } of visit.cookies)
-   * jar.set(name, value, options)`. Ask for them after the last method, and send what you get.
+   * The response is sent now: what it needs, as headers, and the cookies among them for a cookie jar. Call it after the last
+   * method, and send what it returns; `nodeVisits` and `fetchVisits` do so by themselves. A session whose visit did not
+   * finish is told by the event `unsent-cookie`. After another method call it again.
+   * @example
+   * new Response('Welcome.', { headers: visit.finish().headers })
    */
+  finish(): { readonly headers: Headers; readonly cookies: readonly ResponseCookie[] }
+  /** The headers that the response would need if it were sent now. To look changes nothing. */
+  readonly headers: Headers
+  /** The cookies among `headers`. To look changes nothing. */
   readonly cookies: readonly ResponseCookie[]
 }
 

@@ -28,7 +28,7 @@ import {
   watchUnsent,
   wrongCsrfToken,
 } from './errors.ts'
-import { COOKIE_READ, FetchHead, type HeadRules, NO_RULES, PERSONAL, writeRules } from './head.ts'
+import { COOKIE_READ, type HeadRules, headersOf, NO_RULES, PERSONAL } from './head.ts'
 import type { VisitsSetup } from './setup.ts'
 import type { Visit as PublicVisit, VisitLogin, VisitRequest } from './types.ts'
 
@@ -142,7 +142,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#inTurn(async () => {
       const before = await this.get()
       if (before === null || !Object.hasOwn(before.data as object, key)) return undefined
-      const { session, value } = await takeKey(this.#context, before, key)
+      const { session, value } = await takeKey(this.#context.begin(), before, key)
       this.#takeWritten(session)
       return value as Data[K] | undefined
     })
@@ -225,31 +225,45 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     throw wrongCsrfToken()
   }
 
+  finish(): { headers: Headers; cookies: ResponseCookie[] } {
+    const rules = this.finalRules()
+    return { headers: headersOf(rules), cookies: rules.cookies.map(responseCookie) }
+  }
+
   get headers(): Headers {
-    const headers = new Headers()
-    writeRules(this.headRules(), new FetchHead(headers))
-    return headers
+    return headersOf(this.#rules())
   }
 
   get cookies(): ResponseCookie[] {
-    return this.headRules().cookies.map(responseCookie)
+    return this.#rules().cookies.map(responseCookie)
   }
 
-  /** The headers that the response would need if its head were written now. */
-  headRules(): HeadRules {
-    if (!this.#isOpen) return NO_RULES
+  /** The headers of a response that is sent now. The visit finishes: it keeps no session that no browser will have. */
+  finalRules(): HeadRules {
     if (this.#turn !== null) warnNotAwaited()
     this.#stopWatching()
+    const rules = this.#rules()
+    // Another request of the browser logged in or out while this session began. Its response has the right cookie.
+    if (this.#session && this.#cookie === 'send' && this.#isProvisional && this.#isSuperseded()) {
+      void this.#end(this.#session)
+      this.#isProvisional = false
+      this.#cookie = 'keep'
+      this.#setSession(null)
+    }
+    return rules
+  }
+
+  /** The headers that the response would need if it were sent now. */
+  #rules(): HeadRules {
+    if (!this.#isOpen) return NO_RULES
     const session = this.#session ?? null
     const isPersonal = session !== null || (this.#session === undefined && this.#reading !== null)
     if (this.#cookie === 'keep' && this.#tokenCookie === 'keep') return isPersonal ? PERSONAL : COOKIE_READ
     const { cookie, rememberCookie } = this.#setup
     const cookies: string[] = []
     if (this.#cookie === 'clear') cookies.push(cookie.clear())
-    else if (this.#cookie === 'send' && session !== null) {
-      if (this.#isProvisional && this.#isSuperseded()) this.#giveUp(session)
-      else if (this.#maySend(session)) cookies.push(cookie.serialize(session))
-    }
+    else if (this.#cookie === 'send' && session !== null && this.#maySend(session))
+      cookies.push(cookie.serialize(session))
     if (this.#tokenCookie === 'clear') cookies.push(rememberCookie.clear())
     else if (
       this.#tokenCookie !== 'keep' &&
@@ -274,7 +288,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     }
     this.#isOpen = true
     if (this.#isAmbiguous) this.#context.emit({ type: 'ambiguous-cookie' })
-    this.#request.onHeadRules?.(this.headRules.bind(this))
+    this.#request.onHeadRules?.(this.finalRules.bind(this))
   }
 
   async #read(isUse: boolean): Promise<Session<Data, Ids> | null> {
@@ -304,8 +318,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   async #touch(): Promise<Session<Data, Ids> | null> {
     const session = this.#session ?? null
     if (session === null || session.secret !== this.#id || !this.#canSend()) return session
-    const context = this.#context
-    const touching = touch(context, fromSnapshot(context, session), context.now(), context.deadline())
+    const context = this.#context.begin()
+    const touching = touch(context, fromSnapshot(context, session), context.now())
     if (touching === null) return session
     const touched = await touching
     return this.#session === session ? this.#sendIfDue(touched) : (this.#session ?? null)
@@ -372,15 +386,20 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #send<S extends Session<Data, Ids>>(session: S): S {
     this.#setSession(session)
     this.#cookie = 'send'
-    // With `onHeadRules` the server calls `headRules` by itself.
-    if (!this.#request.onHeadRules) this.#unsent ??= watchUnsent(this.#onUnsent.bind(this))
+    // With `onHeadRules` the server finishes by itself.
+    if (!this.#request.onHeadRules) this.#watch()
     return session
+  }
+
+  #watch(): void {
+    this.#unsent ??= watchUnsent(this.#onUnsent.bind(this))
   }
 
   #onUnsent(): void {
     this.#stopWatching()
-    if (this.#session && !this.#request.isPending?.())
-      reportUnsent(this.#context, this.#session.key, this.#setup.advice)
+    // The handler may still answer, or throw.
+    if (this.#request.isPending?.()) this.#watch()
+    else if (this.#session) reportUnsent(this.#context, this.#session.key, this.#setup.advice)
   }
 
   #stopWatching(): void {
@@ -399,15 +418,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #maySend(session: Session<Data, Ids>): boolean {
     const { recentlyEnded } = this.#context
     const { parent } = recordOf(session)!
+    if (this.#isProvisional && this.#isSuperseded()) return false
     return !recentlyEnded.isSuperseded(session.key) && (parent === null || !recentlyEnded.isEnded(parent))
-  }
-
-  /** While this session began, another request of the browser logged in or out. Its response has the right cookie. */
-  #giveUp(session: Session<Data, Ids>): void {
-    this.#isProvisional = false
-    this.#cookie = 'keep'
-    this.#setSession(null)
-    void this.#end(session)
   }
 
   /** Whether this browser has logged in or out with the cookies of this request, or got a new ID for them. */

@@ -3,15 +3,7 @@
 import { createRequire } from 'node:module'
 import fastifyCookie from '@fastify/cookie'
 import fastifySessionPlugin from '@fastify/session'
-import { SessionManager } from 'coatcheck'
-import { expressSession as bridgeOf } from 'coatcheck/express-session'
-import {
-  type CallbackStore,
-  fromExpressSession,
-  fromFastifySession,
-  fromKoaSession,
-  sessionImporter,
-} from 'coatcheck/import'
+import { type CallbackStore, fromExpressSession, fromFastifySession, fromKoaSession } from 'coatcheck/import'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import { RedisStore } from 'coatcheck/stores/redis'
@@ -111,43 +103,6 @@ describeEngine('postgresql', 'express-session with connect-pg-simple', () => {
     await replaceUnderLoad(to, browsers, listener)
     await expectAllMoved(browsers, sessions)
     expect((await pool.query('SELECT count(*)::int FROM session')).rows).toEqual([{ count: 0 }])
-  })
-})
-
-describe('express-session, replaced by our bridge of that name', () => {
-  it('under load: handlers go on with req.session, and no user is logged out', async () => {
-    const old = new session.MemoryStore()
-    const to = await front()
-    to.replaceBy(oldExpress(old))
-    const browsers = await loggedIn(to, 12)
-    const store = new MemoryStore()
-    const nodes = Array.from({ length: 3 }, () => {
-      const sessions = new SessionManager({ store, storeTimeout: '20s' })
-      open.push(() => sessions.close())
-      const userOf = ({ user }: OldData) => user
-      const bridge = bridgeOf(sessions, { cookie: { secure: false }, userOf })
-      const importer = sessionImporter(sessions, {
-        from: fromExpressSession<OldData>({ secret: SECRET, store: old as CallbackStore }),
-        toLogin: data => (data.user ? { user: data.user, data: { ...data } } : null),
-      })
-      const app = express()
-      app.use(importer.middleware(bridge.visits))
-      app.use(bridge)
-      app.get('/profile', (request, response) => {
-        const { user } = request.session as unknown as OldData
-        response.status(user ? 200 : 401).send(user?.name)
-      })
-      app.post('/logout', (request, response, next) => {
-        request.session.destroy(error => (error ? next(error) : response.send('bye')))
-      })
-      return { app, sessions }
-    })
-    let turn = 0
-    await replaceUnderLoad(to, browsers, (request, response) => {
-      turn += 1
-      nodes[turn % 3]!.app(request, response)
-    })
-    await expectAllMoved(browsers, nodes[0]!.sessions)
   })
 })
 

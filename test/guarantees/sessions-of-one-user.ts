@@ -41,7 +41,7 @@ export function sessionsOfOneUser({ setUp }: GuaranteeKit): void {
           secure: true,
           header: () => null,
         })
-        return { session: await visit.get(), cookies: visit.headers.getSetCookie() }
+        return { session: await visit.get(), cookies: visit.finish().headers.getSetCookie() }
       }
       for (const wait of [0, MINUTE, 10 * MINUTE, HOUR]) {
         clock.advance(wait)

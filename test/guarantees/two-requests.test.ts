@@ -92,7 +92,7 @@ describe('a late request', () => {
   const late = async (scene: Scene, cookies: string, step: (visit: ReturnType<Scene['visit']>) => Promise<unknown>) => {
     const visit = scene.visit(cookies)
     const answer = await step(visit).catch((error: { code: string }) => error.code)
-    return { answer, cookies: visit.headers.getSetCookie() }
+    return { answer, cookies: visit.finish().headers.getSetCookie() }
   }
   const inScene = async (before: string, run: (scene: Scene) => Promise<void>) => {
     const orders = { all: 1 }
@@ -110,7 +110,7 @@ describe('a late request', () => {
         const cookies = scene.jar.header
         const visit = scene.visit()
         await leave(visit, scene)
-        scene.jar.apply(visit.headers.getSetCookie())
+        scene.jar.apply(visit.finish().headers.getSetCookie())
         expect(await late(scene, cookies, each => each.get())).toEqual({ answer: null, cookies: [] })
         expect(await late(scene, cookies, each => each.update({ n: 1 }))).toEqual({ answer: null, cookies: [] })
         expect(await late(scene, cookies, each => each.create())).toEqual({
@@ -318,7 +318,7 @@ describe('parallel logins with one old ID', () => {
         const send = async (cookie: string, step: Step) => {
           const visit = scene.visit(cookie)
           await step(visit, scene)
-          return visit.headers.getSetCookie()[0]!.split(';')[0]!
+          return visit.finish().headers.getSetCookie()[0]!.split(';')[0]!
         }
         const before = await send(scene.jar.header, logInWith())
         const stepped = await send(before, stepUp)
@@ -389,7 +389,7 @@ it('a logout with an old ID costs few store calls, however many sessions a clien
     for (let count = 0; count < 2000; count += 1) {
       const visit = scene.visit()
       await visit.create()
-      scene.jar.apply(visit.headers.getSetCookie())
+      scene.jar.apply(visit.finish().headers.getSetCookie())
     }
     scene.store.reset()
     await scene.visit(before).logOut()

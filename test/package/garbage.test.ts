@@ -6,7 +6,6 @@ import { type AddressInfo, connect, Socket } from 'node:net'
 import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { getHeapSpaceStatistics } from 'node:v8'
 import { SessionManager } from 'coatcheck'
-import { expressSession } from 'coatcheck/express-session'
 import { fetchVisits } from 'coatcheck/fetch'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
@@ -39,7 +38,6 @@ async function setUp(store: MemoryStore) {
   const cookie = `session_id=${secret}`
   const visits = nodeVisits(sessions)
   const fetching = fetchVisits(sessions)
-  const middleware = expressSession(sessions)
   const exchange = () => {
     const request = new IncomingMessage(new Socket())
     Object.assign(request, { method: 'GET', headers: { cookie, host: 'localhost' }, ...ballast() })
@@ -58,11 +56,6 @@ async function setUp(store: MemoryStore) {
     async fetchVisits() {
       const request = Object.assign(new Request('https://localhost/profile', { headers: { cookie } }), ballast())
       await fetching.handle(request, async visit => new Response((await visit.get())?.user?.name))
-    },
-    async expressSession() {
-      const { request, response } = exchange()
-      await new Promise(next => middleware(request, response, next))
-      response.end(String(Object.keys((request as { session?: object }).session ?? {})))
     },
   }
   return { requests, listener, cookie }
@@ -94,7 +87,7 @@ async function openConnections(listener: RequestListener, cookie: string) {
     )
 }
 
-const EDGES = ['nodeVisits', 'fetchVisits', 'expressSession'] as const
+const EDGES = ['nodeVisits', 'fetchVisits'] as const
 
 describe.each([
   ['at once', MemoryStore],

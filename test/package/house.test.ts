@@ -12,8 +12,16 @@ const manifest = JSON.parse(read('package.json'))
 const under = (folder: string) =>
   readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
     .map(path => join(folder, path))
-    .filter(path => path.endsWith('.ts'))
+    .filter(path => path.endsWith('.ts') && !path.includes('node_modules/'))
     .sort()
+
+const tracked = (...patterns: string[]) =>
+  execFileSync('git', ['-c', 'safe.directory=*', 'ls-files', '-co', '--exclude-standard', ...patterns], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+    .split('\n')
+    .filter(path => path !== '' && existsSync(join(root, path)))
 
 /** What a file imports: its own files as paths from the root, all else as written. */
 function imports(path: string, { types = true } = {}): string[] {
@@ -25,6 +33,8 @@ function imports(path: string, { types = true } = {}): string[] {
     .map(([, , named, dynamic]) => (named ?? dynamic)!)
     .map(name => (name.startsWith('.') ? normalize(join(dirname(path), name)) : name))
 }
+/** The lock files of the root, and of the folders with what only some commands need. */
+const LOCKS = tracked('*package-lock.json')
 const isOwn = (name: string) => /^(?:src|stores)\//.test(name)
 
 const SRC = under('src').filter(path => !/^src\/(?:command|custom-store)\//.test(path))
@@ -66,9 +76,9 @@ describe('the package', () => {
     })
   })
 
-  it('locks the optional packages of every platform: without one of them npm ci refuses to install', () => {
+  it.each(LOCKS)('locks the optional packages of every platform in %s: npm ci installs nothing without one', lock => {
     // npm drops those of other platforms from the lock when it adds a package beside an existing node_modules.
-    const { packages } = JSON.parse(read('package-lock.json')) as {
+    const { packages } = JSON.parse(read(lock)) as {
       packages: Record<string, { optionalDependencies?: Record<string, string> }>
     }
     const locked = new Set(Object.keys(packages).map(path => path.slice(path.lastIndexOf('node_modules/') + 13)))
@@ -146,9 +156,9 @@ describe('who imports whom', () => {
   })
 
   it('only visits know node:http: the core has no server in it', () => {
-    // express-session makes visits for req.session, device-bound wraps them.
+    // device-bound wraps the visits.
     for (const path of SRC)
-      if (imports(path).includes('node:http')) expect(path).toMatch(/^src\/(?:visits|express-session|device-bound)\//)
+      if (imports(path).includes('node:http')) expect(path).toMatch(/^src\/(?:visits|device-bound)\//)
   })
 
   it('stores take the contract, deadlines and the texts of messages from src, and nothing else', () => {
@@ -202,7 +212,6 @@ describe('who imports whom', () => {
       'import',
       'better-auth',
       'device-bound',
-      'express-session',
       'connect',
     ]
     const rooms = SRC.filter(path => /^src\/[\w-]+\//.test(path))
@@ -265,29 +274,23 @@ describe('who imports whom', () => {
 })
 
 describe('the repository', () => {
-  const tracked = execFileSync('git', ['-c', 'safe.directory=*', 'ls-files', '-co', '--exclude-standard'], {
-    cwd: root,
-    encoding: 'utf8',
-  })
-    .split('\n')
-    .filter(
-      path => /\.(ts|mts|cts|mjs|cjs|js|json|md|yml|html|css|sql)$|^\.ci\//.test(path) && existsSync(join(root, path)),
-    )
+  const texts = tracked()
+    .filter(path => /\.(ts|mts|cts|mjs|cjs|js|json|md|yml|html|css|sql)$|^\.ci\//.test(path))
     .filter(path => !path.endsWith('package-lock.json') && path !== 'test/package/house.test.ts')
 
   it('names no path of one machine', () => {
-    for (const path of tracked) expect(/(?:^|[\s"'`(])\/(?:work|home|Users|root)\//m.test(read(path)), path).toBe(false)
+    for (const path of texts) expect(/(?:^|[\s"'`(])\/(?:work|home|Users|root)\//m.test(read(path)), path).toBe(false)
   })
 
   it('has no test that runs alone or is switched off without a reason', () => {
-    for (const path of tracked.filter(file => /^(?:test|proof)\/.*\.ts$/.test(file)))
+    for (const path of texts.filter(file => /^(?:test|proof)\/.*\.ts$/.test(file)))
       expect(/\b(?:it|test|describe)\.only\(|\.todo\(/.test(read(path)), path).toBe(false)
   })
 
   it('compares no text with a regular expression in a place where vitest takes any two of them for equal', () => {
     // toMatchObject({ message: /a/ }) passes with every message; expect.stringMatching(/a/) does not.
     const found: string[] = []
-    for (const path of tracked.filter(file => /^(?:test|proof)\/.*\.ts$/.test(file))) {
+    for (const path of texts.filter(file => /^(?:test|proof)\/.*\.ts$/.test(file))) {
       const text = read(path)
       if (!/[:,([]\s*\/[^/*\s]/.test(text)) continue
       const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true)
@@ -325,7 +328,7 @@ describe('the repository', () => {
   it('documents every environment variable that the example service reads', () => {
     const readme = read('README.md')
     const used = new Set<string>()
-    for (const path of tracked.filter(file => file.startsWith('examples/server')))
+    for (const path of texts.filter(file => file.startsWith('examples/server')))
       for (const [, dotted, listed] of read(path).matchAll(
         /process\.env\.([A-Z_]+)|\{([A-Z_,\s=\w'.:/]+)\} = process\.env/g,
       )) {

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import ts from 'typescript'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { messageOf, problemsIn, programs } from '../support/compiler.ts'
-import { npmProject, type Pack, pack, root, tool } from '../support/consumer.ts'
+import { npmProject, type Pack, pack, root } from '../support/consumer.ts'
 
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
@@ -18,7 +18,7 @@ const TYPED = {
   skipLibCheck: false,
   noEmit: true,
   types: ['node'],
-  typeRoots: [tool('@types')],
+  typeRoots: [join(root, 'node_modules/@types')],
 }
 
 let folder: string

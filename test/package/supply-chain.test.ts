@@ -1,5 +1,5 @@
 // What stands between the sources and those who install the package: the tools, and the release.
-import { execFile } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -12,6 +12,12 @@ const npm = async (folder: string, ...args: string[]) =>
   JSON.parse((await run('npm', args, { cwd: folder, maxBuffer: 2 ** 26 })).stdout)
 
 describe('the tools', () => {
+  const locks = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '*package-lock.json'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+    .trim()
+    .split('\n')
   const workflows = readdirSync(join(root, '.github/workflows')).map(name => `.github/workflows/${name}`)
 
   it('are actions pinned by the commit, with the version beside it', () => {
@@ -29,8 +35,8 @@ describe('the tools', () => {
         expect.fail(`${path}: ${command}`)
   })
 
-  it('come from the registry, each with a hash of its contents', () => {
-    const { packages } = JSON.parse(read('package-lock.json')) as {
+  it.each(locks)('of %s come from the registry, each with a hash of its contents', lock => {
+    const { packages } = JSON.parse(read(lock)) as {
       packages: Record<string, { resolved?: string; integrity?: string; inBundle?: boolean }>
     }
     for (const [path, { resolved, integrity, inBundle }] of Object.entries(packages)) {

@@ -1,6 +1,7 @@
 // @ts-check
 // `npm run proof`: each search in its short form, two minutes. `npm run proof -- PART [options]`: one of them at length.
 import { spawnSync } from 'node:child_process'
+import { install } from '../support/scripts/install.mjs'
 import { vitest } from '../support/scripts/vitest.mjs'
 
 /** Programs that read their own options, from the third argument on as if they had been started themselves. */
@@ -12,8 +13,10 @@ const part = PARTS.find(each => nameOf(each) === name)
 if (name === undefined) process.exitCode = vitest(['--project', 'proof'])
 else if (name === 'protocol') process.exitCode = vitest(['test/proof/protocol'], { env: { COATCHECK_PROOF: 'long' } })
 else if (name === 'mutants') {
-  const args = ['stryker', 'run', 'test/proof/mutants/stryker.config.mjs', ...options]
-  process.exitCode = spawnSync('npx', ['--no-install', ...args], { stdio: 'inherit' }).status ?? 1
+  const stryker = 'test/proof/mutants/node_modules/@stryker-mutator/core/bin/stryker.js'
+  const args = [stryker, 'run', 'test/proof/mutants/stryker.config.mjs', ...options]
+  const isRun = install('test/proof/mutants') && spawnSync(process.execPath, args, { stdio: 'inherit' }).status === 0
+  process.exitCode = isRun ? 0 : 1
 } else if (part !== undefined) {
   process.argv.splice(2, 1)
   await import(`./${part}.mjs`)

@@ -8,7 +8,8 @@ import { build } from './scripts/build.mjs'
 
 const exec = promisify(execFile)
 export const root = fileURLToPath(new URL('../..', import.meta.url))
-export const tool = (path: string) => join(root, 'node_modules', path)
+/** A program of test/package/tools. */
+const tool = (path: string) => join(root, 'test/package/tools/node_modules', path)
 
 /** Runs a program in a folder; npm's own `#!/usr/bin/env node`, and what it decides by the version, is this Node.js. */
 const run = (program: string, args: readonly string[], cwd: string) =>

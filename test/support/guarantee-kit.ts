@@ -48,7 +48,7 @@ export const visitsOf = (cookie: string | undefined, but: readonly string[] = []
     .map(([, run]) => async (sessions: SessionManager<Data>) => {
       const visit = openVisit(sessions, { method: 'GET', cookie, secure: true, header: () => null })
       const result = await run(visit).catch((error: unknown) => error)
-      return { result, headers: visit.headers }
+      return { result, headers: visit.finish().headers }
     })
 
 /** What is asked of the database itself. */

@@ -10,7 +10,7 @@ export const read = (path: string) => readFileSync(join(root, path), 'utf8')
 
 const markdown = (folder: string) =>
   readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-    .filter(path => path.endsWith('.md'))
+    .filter(path => path.endsWith('.md') && !path.startsWith('node_modules/'))
     .map(path => join(folder, path))
     .sort()
 

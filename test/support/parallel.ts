@@ -252,7 +252,7 @@ export const prepared: Record<string, (scene: Scene) => Promise<void>> = {
   'an anonymous session': async scene => {
     const visit = scene.visit()
     await visit.create({ data: { cart: 'tea' } })
-    scene.jar.apply(visit.headers.getSetCookie())
+    scene.jar.apply(visit.finish().headers.getSetCookie())
   },
   'an anonymous session whose cookie is due again': async scene => {
     await prepared['an anonymous session']!(scene)
@@ -261,13 +261,13 @@ export const prepared: Record<string, (scene: Scene) => Promise<void>> = {
   'a session': async scene => {
     const visit = scene.visit()
     await visit.logIn({ user: scene.ada })
-    scene.jar.apply(visit.headers.getSetCookie())
+    scene.jar.apply(visit.finish().headers.getSetCookie())
     scene.clock.advance(10 * MINUTE)
   },
   'a session and a remember token': async scene => {
     const visit = scene.visit()
     await visit.logIn({ user: scene.ada, remember: true })
-    scene.jar.apply(visit.headers.getSetCookie())
+    scene.jar.apply(visit.finish().headers.getSetCookie())
     scene.clock.advance(10 * MINUTE)
   },
   'a remember token alone': async scene => {
@@ -279,7 +279,7 @@ export const prepared: Record<string, (scene: Scene) => Promise<void>> = {
     await prepared['a remember token alone']!(scene)
     const visit = scene.visit()
     await visit.get()
-    scene.jar.apply(visit.headers.getSetCookie())
+    scene.jar.apply(visit.finish().headers.getSetCookie())
     scene.clock.advance(MINUTE / 2)
   },
   'a dead session': async scene => {

@@ -22,7 +22,7 @@ const plain = (cell = '') => cell.replaceAll('`', '')
 describe('the page of the command', () => {
   it('lists every command, with what its help says', () => {
     expect(table(PAGE, 'Commands').map(row => row.map(plain))).toEqual(
-      COMMAND_NAMES.map(name => [usageOf(name), COMMANDS[name].summary]),
+      COMMAND_NAMES.map(name => [usageOf(name), COMMANDS[name].text]),
     )
   })
 

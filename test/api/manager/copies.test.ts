@@ -56,7 +56,7 @@ describe('the edge of one copy and the manager of another', () => {
     const visit = two.openVisit(sessions, { method: 'POST', secure: true, cookie: null, header: () => null })
     const session = await visit.logIn({ user })
     await sessions.destroy(session)
-    expect(cookieOf(visit.headers)).toEqual([])
+    expect(cookieOf(visit.finish().headers)).toEqual([])
   })
 
   it('tell events to the listener of the manager', async () => {

@@ -70,7 +70,7 @@ describe('a login with idle', () => {
     const { sessions } = setUp()
     const visit = openVisit(sessions, { method: 'POST', cookie: null, secure: true, header: () => null })
     await visit.logIn({ user, idleTimeout: '10m' })
-    expect(visit.headers.getSetCookie()[0]).toContain('Max-Age=600;')
+    expect(visit.finish().headers.getSetCookie()[0]).toContain('Max-Age=600;')
   })
 })
 

@@ -139,7 +139,7 @@ describe('a conflict is told', () => {
       openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null })
     const first = open(null)
     const session = await first.create()
-    const visit = open(jar(first.headers.getSetCookie()))
+    const visit = open(jar(first.finish().headers.getSetCookie()))
     await visit.get()
     await sessions.destroy(session)
     await expect(visit.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })

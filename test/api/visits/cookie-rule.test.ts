@@ -22,8 +22,8 @@ function setUp({ lifetime = 'idle' as Lifetime, apart = 0 } = {}) {
     sends(): string | null {
       return this.value !== null && clock() < this.expires ? `session_id=${this.value}` : null
     },
-    takes(visit: { headers: Headers }): boolean {
-      const [line] = visit.headers.getSetCookie()
+    takes(visit: { finish(): { headers: Headers } }): boolean {
+      const [line] = visit.finish().headers.getSetCookie()
       if (line === undefined) return false
       this.value = /^session_id=([^;]*)/.exec(line)![1]!
       const age = /Max-Age=(\d+)/.exec(line)?.[1]
@@ -68,7 +68,7 @@ describe('a browser whose session lives keeps its cookie', () => {
       minutes += pause
       const visiting = visit(((at + 1) % 2) as 0 | 1)
       expect((await visiting.get())?.user?.name, `after ${minutes} minutes`).toBe('ada')
-      if (visiting.headers.getSetCookie().length > 0) {
+      if (visiting.finish().headers.getSetCookie().length > 0) {
         if (!isLost(sent)) browser.takes(visiting)
         sent += 1
       }

@@ -22,18 +22,18 @@ async function browser() {
   const logIn = async (cookie: string | null, remember = false) => {
     const visiting = visit(cookie)
     await visiting.logIn({ ...ADA, remember })
-    return jar(visiting.headers.getSetCookie())
+    return jar(visiting.finish().headers.getSetCookie())
   }
   const anonymous = async () => {
     const visiting = visit(null)
     await visiting.create()
-    return jar(visiting.headers.getSetCookie())
+    return jar(visiting.finish().headers.getSetCookie())
   }
   /** What a request with these cookies comes to: whether it has a session, and what it sets. */
   const late = async (cookie: string, ask: (visiting: AnyVisit) => Promise<unknown>) => {
     const visiting = visit(cookie)
     const answer = await ask(visiting)
-    return [answer, visiting.headers.getSetCookie()]
+    return [answer, visiting.finish().headers.getSetCookie()]
   }
   return { store, clock, sessions, elsewhere, visit, logIn, anonymous, late }
 }
@@ -88,7 +88,13 @@ describe('a request that began a session', () => {
     for (let times = 0; times < more; times += 1) await visiting.create()
     const begun = (await visiting.get())!
     await logIn(DEAD)
-    expect(visiting.headers.getSetCookie()).toEqual([])
+    // To look changes nothing.
+    for (let times = 0; times < 3; times += 1) {
+      expect([[...visiting.headers.keys()], visiting.cookies]).toEqual([['cache-control', 'vary'], []])
+      expect(await elsewhere.get(begun.secret, { touch: false })).not.toBeNull()
+    }
+    const { headers, cookies } = visiting.finish()
+    expect([[...headers.keys()], cookies]).toEqual([['cache-control', 'vary'], []])
     await expect.poll(() => elsewhere.get(begun.secret)).toBeNull()
     expect(await sessions.list(42n)).toHaveLength(1)
   })
@@ -105,7 +111,7 @@ describe('a request that asks for a new ID of a session that has ended', () => {
     await elsewhere.destroy((await visiting.get())!)
     expect([await ask(visiting), await visiting.update({ n: 1 })]).toEqual([null, null])
     await expect(visiting.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
-    expect(visiting.headers.getSetCookie()).toEqual([])
+    expect(visiting.finish().headers.getSetCookie()).toEqual([])
   })
 
   it.each(Object.entries(asks))('by %s begins one where it had not looked', async (_, ask) => {

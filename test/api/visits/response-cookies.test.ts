@@ -5,7 +5,7 @@ import { openVisit, withCookies } from 'coatcheck/custom-server'
 import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { cookieHeader } from 'coatcheck/testing'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { testClock } from '../../support/test-clock.ts'
 
 const user = { id: 42, name: 'ada' }
@@ -15,7 +15,7 @@ const visitFor = (sessions: SessionManager, cookie: string | null, options = {})
   openVisit(sessions, { method: 'POST', cookie, secure: true, header: () => null }, options)
 
 describe('visit.cookies', () => {
-  it('is empty before a verb, and where no cookie changes', async () => {
+  it('is empty before a method, and where no cookie changes', async () => {
     const sessions = manager()
     const visit = visitFor(sessions, null)
     expect(visit.cookies).toEqual([])
@@ -80,24 +80,17 @@ describe('visit.cookies', () => {
     }
   })
 
-  it('counts as sent once it was asked for: a jar has them then', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    try {
-      for (const isAsked of [true, false]) {
-        const events: string[] = []
-        const sessions = new SessionManager({
-          store: new MemoryStore(),
-          sweepInterval: false,
-          onEvent: ({ type }) => events.push(type),
-        })
-        const visit = visitFor(sessions, null)
-        await visit.logIn({ user })
-        if (isAsked) expect(visit.cookies).toHaveLength(1)
-        vi.advanceTimersByTime(60_000)
-        expect(events.includes('unsent-cookie')).toBe(!isAsked)
+  it('and visit.headers only look: what visit.finish() returns is the same, however often either is asked', async () => {
+    const visit = visitFor(manager(), null)
+    for (const step of [() => visit.logIn({ user, remember: true }), () => visit.logOut()]) {
+      await step()
+      const looks = () => [visit.cookies, [...visit.headers]]
+      const seen = looks()
+      expect(looks()).toEqual(seen)
+      for (let times = 0; times < 2; times += 1) {
+        const { cookies, headers } = visit.finish()
+        expect([cookies, [...headers]]).toEqual(seen)
       }
-    } finally {
-      vi.useRealTimers()
     }
   })
 })

@@ -10,7 +10,7 @@ const tokenCookies = (count: number) => ids(count).map(id => `remember_token=${i
 
 const visitOf = (sessions: Manager, cookies: readonly string[], options?: Parameters<typeof openVisit>[2]) =>
   openVisit(sessions, { method: 'POST', secure: true, header: () => null, cookie: cookies.join('; ') }, options)
-const setCookies = (visit: { headers: Headers }) => visit.headers.getSetCookie()
+const setCookies = (visit: { finish(): { headers: Headers } }) => visit.finish().headers.getSetCookie()
 
 /** A browser that has logged in: its cookies, each as `name=value`. */
 async function loggedIn(made: ReturnType<typeof makeSessions>, login: object = ada) {

@@ -6,6 +6,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 const { SessionManager } = await import('coatcheck')
 const { openVisit } = await import('coatcheck/custom-server')
 const { fetchVisits } = await import('coatcheck/fetch')
+const { deviceBound } = await import('coatcheck/device-bound')
+const { nextVisits } = await import('coatcheck/next')
 
 const ada = { user: { id: 42n, name: 'ada' } }
 
@@ -45,15 +47,67 @@ describe('a cookie that is in no head', () => {
   })
 
   it('is not told where a head brought it, or where the response is still under way', async () => {
-    const { lost, visit } = telling()
+    const { lost, sessions, visit } = telling()
     const sent = visit()
     await sent.logIn(ada)
-    expect(sent.headers.getSetCookie()).toHaveLength(1)
+    expect(sent.finish().headers.getSetCookie()).toHaveLength(1)
+    const device = deviceBound(fetchVisits(sessions)).of(new Request('https://app.example.com/', { method: 'POST' }))
+    await device.logIn(ada)
+    expect(device.finish().headers.getSetCookie()).toHaveLength(1)
     await visit({ isPending: () => true }).logIn(ada)
     vi.advanceTimersByTime(60_000)
     expect(lost).toEqual([])
     await visit({ isPending: () => false }).logIn(ada)
     vi.advanceTimersByTime(60_000)
+    expect(lost).toHaveLength(1)
+  })
+
+  it('is told of a visit that did not finish, however often its headers and cookies were looked at', async () => {
+    const { lost, visit } = telling()
+    const looked = visit()
+    await looked.logIn(ada)
+    expect([looked.headers.getSetCookie().length, looked.cookies.length]).toEqual([1, 1])
+    vi.advanceTimersByTime(60_000)
+    expect(lost).toHaveLength(1)
+  })
+
+  it('is told again of what began after the visit had finished', async () => {
+    const { lost, visit } = telling()
+    const late = visit()
+    await late.logIn(ada)
+    late.finish()
+    const { key } = (await late.regenerate())!
+    vi.advanceTimersByTime(60_000)
+    expect(lost).toEqual([{ type: 'unsent-cookie', key }])
+  })
+
+  it('is told of a handler of fetchVisits that threw after a minute', async () => {
+    const { lost, sessions } = telling()
+    const request = new Request('https://app.example.com/', { method: 'POST' })
+    const handled = fetchVisits(sessions).handle(request, async visit => {
+      await visit.logIn(ada)
+      vi.advanceTimersByTime(60_000)
+      throw new Error('the template is broken')
+    })
+    await expect(handled).rejects.toThrow('the template is broken')
+    expect(lost).toEqual([])
+    vi.advanceTimersByTime(10_000)
+    expect(lost).toHaveLength(1)
+    vi.advanceTimersByTime(60_000)
+    expect(lost).toHaveLength(1)
+  })
+
+  it("is told of a login in a component of Next, where Next's cookie jar refuses it", async () => {
+    const { lost, sessions } = telling()
+    const given = new Headers({ host: 'localhost:3000' })
+    const set = () => {
+      throw new Error('Cookies can only be modified in a Server Action')
+    }
+    for (const cookies of [{ set }, { set: () => {} }]) {
+      const visits = nextVisits(fetchVisits(sessions), { headers: async () => given, cookies: async () => cookies })
+      await visits.withVisit(visit => visit.logIn(ada)).catch(() => {})
+      vi.advanceTimersByTime(60_000)
+    }
     expect(lost).toHaveLength(1)
   })
 

@@ -11,7 +11,7 @@ type Request = Parameters<typeof openVisit>[1]
 /** A visit without any server, as a cookie jar would open it. */
 const visitOf = (sessions: Manager, cookie: string | null = null, request: Partial<Request> = {}, options?: Options) =>
   openVisit(sessions, { method: 'GET', secure: true, header: () => null, ...request, cookie }, options)
-const setCookies = (visit: { headers: Headers }) => visit.headers.getSetCookie()
+const setCookies = (visit: { finish(): { headers: Headers } }) => visit.finish().headers.getSetCookie()
 
 async function loggedIn(made: ReturnType<typeof makeSessions>, options?: Options) {
   const visit = visitOf(made.sessions, null, {}, options)

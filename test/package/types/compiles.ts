@@ -140,7 +140,7 @@ export async function aVisit() {
   same<string | undefined, typeof flash>(true)
   await visit.checkCsrf(request.headers['x-csrf-token'])
   const answer: Response = fetchVisits(sessions).of(new Request('https://a.example/')).respond(new Response(null))
-  return [answer, visit.headers.getSetCookie()]
+  return [answer, visit.finish().headers.getSetCookie()]
 }
 
 /** As frameworks on both protocols have them. */

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { type SessionId, sessionId } from 'coatcheck'
 import { describe, expect, it, vi } from 'vitest'
-import { type OldHandler, serve as serveBridge } from '../../stories/express-session/service.ts'
+import { HANDLERS, type OldHandler, serve as serveConnect } from '../../stories/connect/service.ts'
 import { ada, type Handler, jar, type Reply, serve, threeEndpoints } from '../../support/edge-service.ts'
 
 /** Resolves for all when `count` have come. */
@@ -25,43 +25,34 @@ const permutations = <T>(all: readonly T[]): T[][] =>
     ? [[]]
     : all.flatMap((first, i) => permutations(all.filter((_, j) => j !== i)).map(rest => [first, ...rest]))
 
-/** An application as it was written around express-session and Passport before 0.6, which changed no ID. */
+/** What an application around express-session has. */
 const OLD: Record<string, OldHandler> = {
-  '/': (request, response) => response.end(JSON.stringify(request.session)),
+  '/': (request, response) => {
+    const { cookie, ...data } = request.session
+    response.end(JSON.stringify(data))
+  },
   '/cart': (request, response) => {
     request.session.cart = 1
     response.end()
   },
-  '/login': (request, response) => {
-    request.session.passport = { user: '42' }
-    response.end()
-  },
-  '/logout': (request, response) => {
-    delete request.session.passport
-    response.end()
-  },
-  '/destroy': (request, response, next) =>
-    request.session.destroy((error: unknown) => (error ? next(error) : response.end())),
+  ...HANDLERS,
 }
 
 describe('regressions of the field', () => {
-  it('CVE-2022-25896: code that logs in and out without a new ID gets one: the ID from before is worth nothing', async () => {
-    const { browser, sessions } = await serveBridge(OLD)
-    const victim = browser()
-    await victim.go('/cart')
-    const copyOf = (from: ReturnType<typeof browser>) => {
-      const thief = browser()
-      for (const [name, value] of from.cookies) thief.cookies.set(name, value)
-      return thief
-    }
-    const chuck = copyOf(victim)
-    await victim.post('/login')
-    expect(victim.cookie).not.toBe(chuck.cookie)
-    expect(JSON.parse((await victim.go('/')).body)).toMatchObject({ passport: { user: '42' } })
-    expect((await chuck.go('/')).body).not.toContain('passport')
-    const later = copyOf(victim)
-    await victim.post('/logout')
-    for (const anyone of [later, victim, chuck]) expect((await anyone.go('/')).body).not.toContain('passport')
+  it('CVE-2022-25896: a login and a logout give a new ID: the ID from before is worth nothing', async () => {
+    const { send, sessions } = await serve(async (visit, request, response) => {
+      if (request.url === '/cart') await visit.update({ cart: ['coat'] })
+      if (request.url === '/login') await visit.logIn(ada)
+      if (request.url === '/logout') await visit.logOut()
+      response.end((await visit.get())?.user?.name ?? 'null')
+    })
+    const chuck = jar((await send('/cart', LOG_IN)).cookies)
+    const victim = jar((await send('/login', { method: 'POST', headers: { cookie: chuck } })).cookies)
+    expect(victim).not.toBe(chuck)
+    expect((await send('/', { headers: { cookie: victim } })).body).toBe('ada')
+    expect((await send('/', { headers: { cookie: chuck } })).body).toBe('null')
+    await send('/logout', { method: 'POST', headers: { cookie: victim } })
+    for (const cookie of [victim, chuck]) expect((await send('/', { headers: { cookie } })).body).toBe('null')
     expect(await sessions.list(42n)).toEqual([])
   })
 
@@ -157,7 +148,7 @@ describe('regressions of the field', () => {
         request.session[name] = 1
         response.end()
       }
-    const { browser } = await serveBridge({ ...OLD, '/a': write('a'), '/b': write('b') })
+    const { browser } = await serveConnect({ ...OLD, '/a': write('a'), '/b': write('b') })
     const visitor = browser()
     await visitor.go('/cart')
     await Promise.all([visitor.go('/a'), visitor.go('/b')])
@@ -180,20 +171,17 @@ describe('regressions of the field', () => {
       request.session.late = 1
       response.end('done')
     }
-    const { browser, sessions, calls } = await serveBridge({ ...OLD, '/slow': slow })
+    const { browser, sessions } = await serveConnect({ ...OLD, '/slow': slow })
     const user = browser()
-    await user.post('/login')
-    const { cookie } = user
+    await user.go('/login?user=42')
+    const thief = browser()
+    for (const [name, value] of user.cookies) thief.cookies.set(name, value)
     const late = user.go('/slow')
     await arrived
-    await user.post('/destroy')
+    await user.go('/logout')
     leave()
-    expect((await late).cookies).toEqual([])
-    expect(user.cookie).toBe('')
+    await late
     expect(await sessions.list(42n)).toEqual([])
-    const thief = browser()
-    thief.cookies.set('session_id', cookie.split('=')[1]!)
-    calls.length = 0
     expect((await thief.go('/')).body).toBe('{}')
     expect(await sessions.count()).toBe(0)
   })

@@ -95,7 +95,7 @@ export function browsersOf(scene: BrowserScene): Scene {
           name,
           () => stepOf(name)(visit, processes[index] === 0 ? tabs.sessions : tabs.other, tabs),
           () => {
-            const lines = visit.headers.getSetCookie()
+            const lines = visit.finish().headers.getSetCookie()
             world.canonical(lines.join())
             return () => tabs.jar.apply(lines)
           },
@@ -144,7 +144,7 @@ async function judge(
       await stepOf(name)(visit, sessions, tabs).catch((error: { code?: string }) => {
         assert.equal(error.code, 'ERR_SESSION_UNAUTHENTICATED', 'nothing fails any more')
       })
-    tabs.jar.apply(visit.headers.getSetCookie())
+    tabs.jar.apply(visit.finish().headers.getSetCookie())
     actor.error = undefined
   }
 
@@ -154,7 +154,7 @@ async function judge(
   for (const tabs of browsers) {
     const visit = visitOf(tabs, 0)
     const session = await visit.get({ touch: false })
-    tabs.jar.apply(visit.headers.getSetCookie())
+    tabs.jar.apply(visit.finish().headers.getSetCookie())
     users.push(session?.user?.id ?? null)
     saved.push(session?.data.saved)
     if (session !== null) held.push(session.key)

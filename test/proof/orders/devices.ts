@@ -60,7 +60,7 @@ class Browser {
   async page(step: (visit: AnyVisit) => Promise<unknown>): Promise<unknown> {
     const visit = this.visit()
     const value = await step(visit)
-    this.takes(visit.headers)
+    this.takes(visit.finish().headers)
     return value
   }
 

@@ -142,7 +142,7 @@ const visitOf = (world: World, { sessions }: Node, cookie: string): AnyVisit =>
 /** A request that comes with these cookies: its visit, and what its response does to them. */
 async function opened(world: World, node: Node, header: string): Promise<{ visit: AnyVisit; lines: () => string[] }> {
   const { visit, setCookie } = await node.importer.import(header, cookie => visitOf(world, node, cookie))
-  return { visit, lines: () => [...visit.headers.getSetCookie(), ...setCookie] }
+  return { visit, lines: () => [...visit.finish().headers.getSetCookie(), ...setCookie] }
 }
 
 /** A whole request, at once: whom it sees. */

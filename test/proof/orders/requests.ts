@@ -194,7 +194,7 @@ export function oneVisitOf(before: string, names: readonly string[]): Scene {
         names.join(', '),
         () => Promise.all(names.map(name => steps[name]!(visit, tabs))),
         () => {
-          const lines = visit.headers.getSetCookie()
+          const lines = visit.finish().headers.getSetCookie()
           world.canonical(lines.join())
           return () => tabs.jar.apply(lines)
         },
@@ -294,7 +294,7 @@ export function handshakesOf(before: string, requests: readonly string[]): Scene
           name,
           () => steps[name]!(visit, tabs),
           () => {
-            const lines = visit.headers.getSetCookie()
+            const lines = visit.finish().headers.getSetCookie()
             world.canonical(lines.join())
             return () => tabs.jar.apply(lines)
           },
@@ -308,7 +308,7 @@ export function handshakesOf(before: string, requests: readonly string[]): Scene
       if (requests.some(name => isLogIn(name) || isLogOut(name))) return
       const visit = tabs.visit()
       const session = await visit.get()
-      tabs.jar.apply(visit.headers.getSetCookie())
+      tabs.jar.apply(visit.finish().headers.getSetCookie())
       if (/^a (?:session|remember)/.test(before))
         assert.equal(session?.user?.id, tabs.ada.id, 'the browser is logged out')
       assert.ok(!world.events.some(({ type }) => type === 'remember-theft'), 'an alarm, and no thief')
@@ -341,7 +341,7 @@ export function theftOf({ stolen, request, thief }: TheftScene): Scene {
         for (const minutes of [1, 20]) {
           const visit = tabs.visit()
           await visit.get()
-          tabs.jar.apply(visit.headers.getSetCookie())
+          tabs.jar.apply(visit.finish().headers.getSetCookie())
           world.advance(minutes * 60_000)
         }
       }
@@ -361,7 +361,7 @@ export function theftOf({ stolen, request, thief }: TheftScene): Scene {
           name,
           () => steps[name]!(visit, tabs),
           () => {
-            const lines = visit.headers.getSetCookie()
+            const lines = visit.finish().headers.getSetCookie()
             world.canonical(lines.join())
             return () => own.apply(lines)
           },
@@ -376,7 +376,7 @@ export function theftOf({ stolen, request, thief }: TheftScene): Scene {
       const sees = async (jar: Jar) => {
         const visit = tabs.visit(jar.header)
         const session = await visit.get({ touch: false })
-        jar.apply(visit.headers.getSetCookie())
+        jar.apply(visit.finish().headers.getSetCookie())
         return session?.user?.id ?? null
       }
       const alarms = world.events.filter(({ type }) => type === 'remember-theft').length

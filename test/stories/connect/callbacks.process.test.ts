@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { called } from '../express-session/service.ts'
-import { makeStore, sidOf } from './service.ts'
+import { called, makeStore, sidOf } from './service.ts'
 
 const SID = sidOf('one browser')
 

@@ -5,8 +5,7 @@ import { connectStore } from 'coatcheck/connect'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore } from '../../support/barrier-store.ts'
-import { called } from '../express-session/service.ts'
-import { HANDLERS, serve, sidOf, userOf } from './service.ts'
+import { called, HANDLERS, serve, sidOf, userOf } from './service.ts'
 
 const SID = sidOf('one browser')
 const NEXT = sidOf('next, after regenerate')

@@ -16,7 +16,7 @@ it('has the methods of connect-redis, but for the IDs, which are not stored', ()
   expect(methods.sort()).toEqual(['getAllKeys', 'getTTL', 'ids', 'scanIterator'])
 })
 
-it('is a store that sessions are imported from, for the step to coatcheck/express-session', async () => {
+it('is a store that sessions are imported from, for the step to visits', async () => {
   const { store } = makeStore()
   await store.set(sidOf('old'), { cookie: {}, user: '42' })
   const { data } = (await fromExpressSession({ secret: 's', store }).read(sidOf('old')))!

@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { ENGINES } from '../services/engine-list.mjs'
+import { install } from './install.mjs'
 
 /**
  * Installs the engines that this machine lacks, as root on Debian. Elsewhere it prints the exact line, and the process
@@ -41,11 +42,8 @@ export function installEngines(names, without = '') {
 
   for (const folder of new Set(missing.map(([, engine]) => ('npm' in engine ? engine.npm : null)))) {
     if (folder === null) continue
-    console.log(`\nInstalling the npm packages of ${folder}: what has to be compiled takes some minutes`)
     // A failure is told by name: the engine is still missing then.
-    spawnSync('npm', ['install', '--prefix', folder, '--no-audit', '--no-fund', '--no-package-lock'], {
-      stdio: ['ignore', 'inherit', 'inherit'],
-    })
+    install(folder)
   }
   if (missing.length > 0) {
     for (const [name, engine] of missingEngines()) console.error(`${name} is still missing: ${engine.missing()}`)

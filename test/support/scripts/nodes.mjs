@@ -5,6 +5,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { install } from './install.mjs'
 import { counts } from './results.mjs'
 import { table } from './table.mjs'
 import { root, vitest } from './vitest.mjs'
@@ -49,6 +50,7 @@ const running = process.versions.node.split('.')[0]
 const wanted = process.argv.slice(2)
 const named = wanted.filter(each => each !== OTHERS)
 const majors = (named.length > 0 ? named : MAJORS).filter(major => !wanted.includes(OTHERS) || major !== running)
+if (!install('test/package/tools')) process.exit(1)
 const results = process.env.COATCHECK_RESULTS ?? mkdtempSync(join(tmpdir(), 'coatcheck-nodes-'))
 const rows = [['Node', 'version', 'passed', 'failed', 'skipped', 'verdict']]
 let failed = false

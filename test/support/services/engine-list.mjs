@@ -62,7 +62,7 @@ const driverModules = (...names) => {
       return true
     }
   })
-  return missing.length === 0 ? null : `not installed: ${missing.join(', ')}: npm install --prefix test/support/drivers`
+  return missing.length === 0 ? null : `not installed: ${missing.join(', ')}: npm ci --prefix test/support/drivers`
 }
 
 // Opened, not only found: what was compiled for one Node does not load in another.
@@ -72,7 +72,7 @@ const betterSqlite = () => {
     new Database(':memory:').close()
     return null
   } catch {
-    return `cannot be loaded: npm install --prefix test/support/drivers (Node ${process.versions.node})`
+    return `cannot be loaded: npm ci --prefix test/support/drivers (Node ${process.versions.node})`
   }
 }
 
@@ -82,7 +82,7 @@ const workerd = () => {
     createRequire(new URL('package.json', drivers))('miniflare')
     return null
   } catch {
-    return `cannot be loaded: npm install --prefix test/support/drivers (Node ${process.versions.node})`
+    return `cannot be loaded: npm ci --prefix test/support/drivers (Node ${process.versions.node})`
   }
 }
 
@@ -123,7 +123,7 @@ export const ENGINES = /** @type {const} */ ({
     debian: null,
     npm: 'test/support/drivers',
     optional: false,
-    missing: () => (findNewerPostgres() === null ? 'not installed: npm install --prefix test/support/drivers' : null),
+    missing: () => (findNewerPostgres() === null ? 'not installed: npm ci --prefix test/support/drivers' : null),
   },
   // In front of a PostgreSQL.
   pgbouncer: {
@@ -142,7 +142,7 @@ export const ENGINES = /** @type {const} */ ({
     debian: null,
     npm: 'test/support/drivers',
     optional: false,
-    missing: () => (findBun() === null ? 'not on PATH: npm install --prefix test/support/drivers' : null),
+    missing: () => (findBun() === null ? 'not on PATH: npm ci --prefix test/support/drivers' : null),
   },
   // A pool of connections that they share with the store.
   'query builders': {

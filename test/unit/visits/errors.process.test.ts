@@ -8,10 +8,10 @@ it('a process is warned once of cookies that no response carried, and is told ea
   const emit = vi.fn()
   try {
     for (const key of ['k', 'l'])
-      reportUnsent({ emit }, key as never, { send: 'copy `visit.headers` into the response' } as never)
+      reportUnsent({ emit }, key as never, { send: 'call `visit.finish()` after the last method' } as never)
     expect(emit.mock.calls).toEqual([[{ type: 'unsent-cookie', key: 'k' }], [{ type: 'unsent-cookie', key: 'l' }]])
     const warned = { type: 'CoatcheckWarning', code: 'COATCHECK_UNSENT_COOKIE' }
-    const message = expect.stringMatching(/10 seconds ago.*copy `visit\.headers` into the response$/)
+    const message = expect.stringMatching(/10 seconds ago.*call `visit\.finish\(\)` after the last method$/)
     expect(warn.mock.calls).toEqual([[message, warned]])
   } finally {
     warn.mockRestore()

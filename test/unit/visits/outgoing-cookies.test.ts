@@ -27,7 +27,7 @@ function made(edge: Parameters<typeof fetchVisits>[1] = {}) {
 /** The Set-Cookie lines of a response in which the application sets cookies too. */
 function beside(visit: unknown, ...theirs: string[]): string[] {
   const headers = new Headers(theirs.map(line => ['Set-Cookie', line]))
-  writeRules((visit as AnyVisit<any, any, any>).headRules(), new FetchHead(headers))
+  writeRules((visit as AnyVisit<any, any, any>).finalRules(), new FetchHead(headers))
   return headers.getSetCookie()
 }
 const namesOf = (lines: readonly string[]) => lines.map(line => line.split('=', 1)[0])

@@ -1,31 +1,32 @@
-// Whom the data of req.session names, as Passport leaves it there, or as the application's userOf reads it.
+// Whom the data of a session names, as Passport leaves it there, or as the application's userOf reads it.
 import type { SessionOptions } from 'coatcheck'
-import type { ExpressSessionOptions } from 'coatcheck/express-session'
+import { type ConnectStoreOptions, connectStore } from 'coatcheck/connect'
+import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
-import { serve } from './service.ts'
+import { called, makeManager, serve } from './service.ts'
 
 /** Logs in by a request that leaves `stored` in the data, beside `more` at the request; answers who that is. */
 async function loggedIn(
   stored: unknown,
   more: object = {},
-  { manager, bridge }: { manager?: Partial<SessionOptions>; bridge?: ExpressSessionOptions<'bigint'> } = {},
+  { manager = {}, userOf }: { manager?: Partial<SessionOptions>; userOf?: ConnectStoreOptions['userOf'] } = {},
 ) {
-  const { browser, sessions } = await serve(
+  const made = makeManager(manager)
+  const store = connectStore(made.sessions, { ...(userOf && { userOf: userOf as never }) })
+  const { browser } = await serve(
     {
       '/': async (request, response) => {
         Object.assign(request, more)
         request.session.passport = { user: stored }
-        await new Promise<void>((resolve, reject) =>
-          request.session.save((error: unknown) => (error ? reject(error) : resolve())),
-        )
-        response.end('in')
+        const error = await called(callback => request.session.save(callback)).catch((failed: Error) => failed)
+        response.end(JSON.stringify([error instanceof Error ? error.message : 'in', request.sessionID]))
       },
     },
-    { manager: manager ?? {}, bridge: bridge ?? {} },
+    {},
+    { ...made, store },
   )
-  const visitor = browser()
-  const { body } = await visitor.go('/')
-  const session = await sessions.get((visitor.cookies.get('session_id') ?? '') as never)
+  const [body, sid] = JSON.parse((await browser().go('/')).body)
+  const session = await made.sessions.get(store.idOf(sid))
   return { body, user: session?.user ?? null }
 }
 
@@ -103,9 +104,8 @@ describe('the user whom Passport stored', () => {
 
 /** A manager's options over a store where ada's password has version 2. */
 async function floored(): Promise<Partial<SessionOptions>> {
-  const { MemoryStore } = await import('coatcheck/stores/memory')
   const store = new MemoryStore()
-  const { sessions } = await serve({}, { manager: { store } })
+  const { sessions } = makeManager({ store })
   await sessions.invalidateUser(42n, { minPasswordVersion: 2 })
   return { store }
 }
@@ -113,23 +113,23 @@ async function floored(): Promise<Partial<SessionOptions>> {
 describe('a userOf of the application', () => {
   it('says null or undefined for none', async () => {
     for (const none of [null, undefined])
-      expect(await loggedIn(42, {}, { bridge: { userOf: () => none } })).toMatchObject({ body: 'in', user: null })
+      expect(await loggedIn(42, {}, { userOf: () => none })).toMatchObject({ body: 'in', user: null })
   })
 
   it('says an ID, and a name and a password version if there are', async () => {
     for (const id of ['7', 7, 7n]) {
-      const { user } = await loggedIn(42, {}, { bridge: { userOf: () => ({ id }) } })
+      const { user } = await loggedIn(42, {}, { userOf: () => ({ id }) as never })
       expect(user).toEqual({ id: 7n, name: '' })
     }
     const old = { userOf: () => ({ id: 42, name: 'ada', passwordVersion: 1 }) }
-    expect((await loggedIn(42, {}, { manager: await floored(), bridge: old })).user).toBeNull()
+    expect((await loggedIn(42, {}, { manager: await floored(), ...old })).user).toBeNull()
     const current = { userOf: () => ({ id: 42, name: 'ada', passwordVersion: 2 }) }
-    expect((await loggedIn(42, {}, { manager: await floored(), bridge: current })).user?.name).toBe('ada')
+    expect((await loggedIn(42, {}, { manager: await floored(), ...current })).user?.name).toBe('ada')
   })
 
   it('is refused where it answers a promise, or what is no object', async () => {
     for (const answer of [Promise.resolve({ id: 42 }), 42, '42', true]) {
-      const { body, user } = await loggedIn(42, {}, { bridge: { userOf: () => answer as never } })
+      const { body, user } = await loggedIn(42, {}, { userOf: () => answer as never })
       expect(body).toContain(
         'userOf: expected it to return { id, name }, or null if nobody is logged in, and no promise, got',
       )

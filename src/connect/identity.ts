@@ -1,7 +1,16 @@
-// Who is logged in, as the data of req.session says it.
-import type { UserIds } from '../session/users.ts'
+// Who is logged in, as the data of a session says it.
+import type { UserIdInput, UserIds } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
-import type { BridgedUser } from './options.ts'
+
+/** Who is logged in, as the data of a session says it. */
+export interface ConnectUser<Ids extends UserIds = UserIds> {
+  /** As the manager's `userIds` has it, or as JSON has it: a decimal text or a number becomes the ID that it stands for. */
+  id: UserIdInput<Ids> | string | number
+  /** @default '' */
+  name?: string | undefined
+  /** For logout-everywhere at a password change, see `sessions.invalidateUser`. @default none */
+  passwordVersion?: number | null | undefined
+}
 
 type Members = Readonly<Record<string, unknown>>
 const membersOf = (value: unknown): Members => (typeof value === 'object' && value !== null ? (value as Members) : {})
@@ -11,10 +20,10 @@ const firstText = (...values: unknown[]): string | undefined =>
 
 /**
  * The user whom Passport stored, as serializeUser gave it: text, a number, or an object with an `id`. Name and password
- * version are those of the object, else of `request.user`, which Passport sets before it saves.
+ * version are those of the object, else of the request's user, which Passport sets before it saves.
  * @throws TypeError for anything else, which only a `userOf` of the application can read
  */
-export function passportUser(data: Members, request: object): BridgedUser | null {
+export function passportUser(data: Members, request: Members): ConnectUser | null {
   const { user: stored } = membersOf(data.passport)
   // The test of Passport itself.
   if (!stored && stored !== 0) return null
@@ -22,10 +31,11 @@ export function passportUser(data: Members, request: object): BridgedUser | null
   const id = typeof stored === 'object' ? given.id : stored
   if (typeof id !== 'string' && typeof id !== 'number')
     throw new TypeError(
-      `req.session.passport.user: expected text, a number or an object with an id, got ${quote(stored)}; say who that is by the option userOf: data => ({ id, name })`,
+      `session.passport.user: expected text, a number or an object with an id, got ${quote(stored)}; say who that is by the option userOf: data => ({ id, name })`,
     )
-  const { _userProperty: property } = request as { _userProperty?: string }
-  const user = membersOf((request as Members)[property ?? 'user'])
+  const { _userProperty: property = 'user', state } = request
+  // koa-passport has it in the state of the context.
+  const user = membersOf(request[String(property)] ?? membersOf(state)[String(property)])
   const { passwordVersion = user.passwordVersion } = given
   return {
     id,
@@ -34,21 +44,22 @@ export function passportUser(data: Members, request: object): BridgedUser | null
   }
 }
 
-/** A user of req.session as a login takes it, and the text of the ID to compare users by. */
+/** A user as a login takes it. */
 export interface Identity {
-  readonly user: { readonly id: unknown; readonly name: string; readonly passwordVersion: number | null }
-  readonly text: string
+  readonly id: unknown
+  readonly name: string
+  readonly passwordVersion: number | null
 }
 
 /** @throws TypeError that quotes an answer that is no user */
-export function identityOf(userIds: UserIds, answer: BridgedUser | null | undefined): Identity | null {
+export function identityOf(userIds: UserIds, answer: ConnectUser | null | undefined): Identity | null {
   if (answer === null || answer === undefined) return null
   if (answer.id === undefined || answer.id === null)
     throw new TypeError(
       `userOf: expected it to return { id, name }, or null if nobody is logged in, and no promise, got ${quote(answer)}`,
     )
-  const id = converted(userIds, answer.id)
-  return { user: { id, name: answer.name ?? '', passwordVersion: answer.passwordVersion ?? null }, text: String(id) }
+  const { id, name = '', passwordVersion = null } = answer
+  return { id: converted(userIds, id), name, passwordVersion }
 }
 
 const DECIMAL = /^(?:0|[1-9][0-9]{0,19})$/
