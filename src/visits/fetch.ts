@@ -91,7 +91,7 @@ class FetchRequest implements VisitRequest {
     return this.#isTls(this.#request)
   }
 
-  header(name: 'origin' | 'sec-fetch-site' | 'sec-fetch-mode' | 'host'): string | null {
+  header(name: 'origin' | 'sec-fetch-site' | 'host'): string | null {
     const { url, headers } = this.#request
     return headers.get(name) ?? (name === 'host' ? new URL(url).host : null)
   }
@@ -167,6 +167,9 @@ function isHandshake({ headers }: Request): boolean {
  * `visits.handle(request, async visit => response)`, or `visits.of(request)` and at the end `visit.respond(response)`.
  * Asked again for the same Request, it is the same visit.
  * @throws TypeError that quotes the option which is malformed or impossible
+ * @example
+ * const visits = fetchVisits(sessions)
+ * const serve = (request: Request) => visits.handle(request, async visit => Response.json((await visit.get())?.user))
  */
 export function fetchVisits<Data extends object, Ids extends UserIds, Input extends object>(
   sessions: SessionManager<Data, Ids, Input>,

@@ -32,6 +32,8 @@ export interface Visit<
   /**
    * Starts an anonymous session; the one that this browser had before ends.
    * @throws SessionError ERR_SESSION_CONFLICT if another request of this browser logged in or out at the same time
+   * @example
+   * await visit.create({ data: { theme: 'dark' } })
    */
   create(anonymous?: { data?: Partial<Input> }): Promise<Session<Data, Ids>>
   /**
@@ -62,6 +64,8 @@ export interface Visit<
   /**
    * Gives the same session a new ID, `null` without a session. The old ID dies at once; with `grace` (at most `'2m'`) it
    * leads to the session that much longer, so that parallel requests get the same new cookie. To log someone in use `logIn`.
+   * @example
+   * await visit.regenerate({ grace: '10s' })
    */
   regenerate(options?: { grace?: Duration }): Promise<Session<Data, Ids> | null>
   /**
@@ -73,7 +77,19 @@ export interface Visit<
    * response.writeHead(303, { Location: '/' }).end()
    */
   logOut(): Promise<void>
-  /** A token for a form of this session, masked afresh at each call; `null` without a session. */
+  /**
+   * Runs `leave` when this browser leaves what it came with: in `logIn`, and at the end of `logOut`, for a session that another
+   * service keeps for it. If it fails, so does the call: the login has no session, and the logout clears no cookie. It may run
+   * again, and must not call the visit.
+   * @example
+   * visit.onLeave(() => fetch('https://old.example/logout', { method: 'POST' }))
+   */
+  onLeave(leave: () => unknown): void
+  /**
+   * A token for a form of this session, masked afresh at each call; `null` without a session.
+   * @example
+   * response.end(`<form method="post"><input type="hidden" name="csrf" value="${await visit.csrfToken()}"></form>`)
+   */
   csrfToken(): Promise<string | null>
   /**
    * Lets a form through if it brings the token that `csrfToken()` gave this session. For forms that other origins may send,
@@ -118,7 +134,7 @@ export interface VisitRequest {
   readonly secure: boolean
   /** A WebSocket handshake or the like: it is a GET, but guarded as an unsafe request. */
   readonly upgrade?: boolean | undefined
-  header(name: 'origin' | 'sec-fetch-site' | 'sec-fetch-mode' | 'host'): string | null | undefined
+  header(name: 'origin' | 'sec-fetch-site' | 'host'): string | null | undefined
   /** Whether cookies can still be sent. @default always */
   canSend?(): boolean
   /** Called before the response first depends on a cookie: `rules` says what its head has to carry, once it is written. */

@@ -76,6 +76,11 @@ export class MemoryStore implements Store {
   /** The minimum password versions; the latest raised last. */
   readonly #minimums = new Map<string, { readonly version: number; readonly until: number }>()
 
+  /**
+   * @throws TypeError for an option of the wrong kind
+   * @example
+   * const sessions = new SessionManager({ store: new MemoryStore({ maxRecords: 10_000 }) })
+   */
   constructor(options: MemoryStoreOptions = {}) {
     checkOptions(OPTIONS, options)
     this.#max = options.maxRecords ?? 100_000

@@ -250,9 +250,9 @@ return {'undone', clock}
  * Ends a user's records that it is given; sets the minimum password version if none is left.
  *
  * KEYS: index, minimum password version, the excepted one (if any), then members of the index. ARGV: user ID as in a
- * header, how many keys are before the members, how many others to name (0: it is one of several parts), password version
- * (empty: none), until when it holds, margin ms. Answers `moved` and the next key if the excepted one was replaced; else
- * `ended`, or `again` if there are others: how many lived, and the others.
+ * header, how many keys are before the members, how many others to name, password version (empty: none), until when
+ * it holds, margin ms. Answers `moved` and the next key if the excepted one was replaced; else `ended`, or `again` if there
+ * are others: how many lived, and the others.
  */
 export const DELETE_USER = script(`
 local index, least, first, most = KEYS[1], KEYS[2], tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -275,9 +275,8 @@ for i = first + 1, #KEYS do
   end
 end
 local answer = {'again', clock, count}
-if most == 0 then return answer end
 for _, m in ipairs(redis.call('ZRANGE', index, 0, most)) do
-  if m ~= spared then answer[#answer + 1] = m end
+  if m ~= spared and #answer < 3 + most then answer[#answer + 1] = m end
 end
 if #answer > 3 then return answer end
 if ARGV[6] ~= '' then

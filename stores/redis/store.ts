@@ -59,8 +59,6 @@ const OPTIONS: OptionPlace<RedisStoreOptions> = {
 
 /** How many records one command reads, or one script ends. */
 const CHUNK = 500
-/** How many members of an index one command answers. */
-const PAGE = 16_384
 const chunks = <T>(items: readonly T[]) =>
   Array.from({ length: Math.ceil(items.length / CHUNK) }, (_, i) => items.slice(i * CHUNK, (i + 1) * CHUNK))
 
@@ -72,6 +70,10 @@ type Old = { readonly key: string; readonly version: number }
  *
  * @throws TypeError for a client of unknown shape, one that was never connected, reads from replicas or has a key prefix,
  * and for invalid options.
+ * @example
+ * const client = createClient({ url: 'redis://localhost' })
+ * await client.connect()
+ * const store = new RedisStore(client)
  */
 export class RedisStore implements Store {
   readonly #keys: Keys
@@ -160,34 +162,24 @@ export class RedisStore implements Store {
 
   deleteUser(userId: string, options: DeleteUserOptions, { now, deadline }: StoreCall): Promise<number> {
     const { exceptKey, minPasswordVersion, minPasswordVersionUntil } = options
-    const shard = this.#keys.shardOf(userId)
+    const { index, minVersion, session, shardOf } = this.#keys
+    const shard = shardOf(userId)
     return this.#call('deleteUser', deadline, async call => {
       let excepted = exceptKey !== undefined && shardOfKey(exceptKey) === shard ? [exceptKey] : []
-      /** Ends the sessions of these members; answers how many lived, then at most so many others. */
-      const end = async (members: readonly string[], most: number): Promise<Answer> => {
-        for (;;) {
-          const sessions = [...excepted, ...members.map(member => shard + member)].map(this.#keys.session)
-          const keys = [this.#keys.index(userId), this.#keys.minVersion(userId), ...sessions]
-          const minimum = [minPasswordVersion ?? '', minPasswordVersionUntil, SWEEP_MARGIN]
-          const args = [escaped(userId), 2 + excepted.length, most, ...minimum]
-          const answer = await this.#commands.run(call, DELETE_USER, shard, keys, now, args)
-          if (answer[0] !== 'moved') return answer
-          excepted = [text(answer[1])]
-        }
-      }
       let count = 0
       for (let members: readonly string[] = []; ; ) {
-        if (members.length > CHUNK) {
-          call.partly = true
-          const parts = await Promise.all(chunks(members).map(part => end(part, 0)))
-          for (const [, ended] of parts) count += Number(ended)
-          members = []
+        const sessions = [...excepted, ...members.map(member => shard + member)].map(session)
+        const keys = [index(userId), minVersion(userId), ...sessions]
+        const minimum = [minPasswordVersion ?? '', minPasswordVersionUntil, SWEEP_MARGIN]
+        const args = [escaped(userId), 2 + excepted.length, CHUNK, ...minimum]
+        const [outcome, ended, ...others] = await this.#commands.run(call, DELETE_USER, shard, keys, now, args)
+        if (outcome === 'moved') excepted = [text(ended)]
+        else {
+          count += Number(ended)
+          if (outcome === 'ended') return count
+          call.partly ||= members.length > 0
+          members = others.map(text)
         }
-        const [outcome, ended, ...others] = await end(members, PAGE)
-        count += Number(ended)
-        if (outcome === 'ended') return count
-        call.partly ||= members.length > 0
-        members = others.map(text)
       }
     })
   }

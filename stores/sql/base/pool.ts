@@ -1,5 +1,5 @@
 // An engine over a pool of connections. Each call takes one, and gives it back or destroys it.
-import { clearTimeout, setImmediate, setTimeout } from 'node:timers'
+import { within } from '../../../src/time/within.ts'
 import type { Dialect, Engine, Mode, Outcome, Row, Steps, Values } from './engine.ts'
 import { follow } from './engine.ts'
 import { type Failure, Refusal } from './retry.ts'
@@ -42,12 +42,13 @@ class GivenUp extends Refusal {
 const leftOpen = (cause?: unknown) =>
   new Refusal('a connection came back to the pool with a transaction open', { retry: true, destroy: true }, cause)
 
+const asItIs = <T>(answer: T) => answer
+
 type Ask = (sql: string, values: Values) => Promise<Outcome>
 
 export class PoolEngine<C extends object> implements Engine {
   readonly dialect: Dialect
   readonly #driver: Driver<C>
-  readonly #waits = new Waits()
   /** Called when a statement that was given up is answered after all. */
   readonly #givenUp = new Map<C, () => void>()
 
@@ -102,14 +103,9 @@ export class PoolEngine<C extends object> implements Engine {
 
   /** Takes a connection before `end`. One that comes later goes back at once. */
   #take(end: number): Promise<C> {
-    return new Promise((resolve, reject) => {
-      let isLate = false
-      const wait = this.#waits.open(end, () => {
-        isLate = true
-        reject(new Refusal('no connection of the pool became free in time'))
-      })
+    let isLate = false
+    const taken = new Promise<C>((resolve, reject) => {
       const answer = (error: unknown, connection?: C) => {
-        this.#waits.close(wait)
         if (error instanceof Refusal) reject(error)
         else if (connection === undefined) reject(new Refusal('no connection to the database', {}, error))
         else if (isLate) this.#driver.release(connection, false)
@@ -121,23 +117,27 @@ export class PoolEngine<C extends object> implements Engine {
         answer(error)
       }
     })
+    const late = () => {
+      isLate = true
+      return new Refusal('no connection of the pool became free in time')
+    }
+    return within(end, taken, { accept: asItIs, failed: asItIs, late })
   }
 
-  #ask(connection: C, sql: string, values: Values, end: number): Promise<Outcome> {
-    return new Promise((resolve, reject) => {
-      if (performance.now() >= end) throw new Refusal('the deadline passed before the database was asked')
-      let wait: Wait | undefined
+  async #ask(connection: C, sql: string, values: Values, end: number): Promise<Outcome> {
+    if (performance.now() >= end) throw new Refusal('the deadline passed before the database was asked')
+    const answered = new Promise<Outcome>((resolve, reject) =>
       this.#driver.send(connection, sql, values, (error, outcome) => {
-        if (wait !== undefined) this.#waits.close(wait)
         this.#givenUp.get(connection)?.()
         if (outcome === undefined) reject(error)
         else resolve(outcome)
-      })
-      wait = this.#waits.open(end, () => {
-        this.#giveUp(connection)
-        reject(new GivenUp())
-      })
-    })
+      }),
+    )
+    const late = () => {
+      this.#giveUp(connection)
+      return new GivenUp()
+    }
+    return within(end, answered, { accept: asItIs, failed: asItIs, late })
   }
 
   // A statement that waits for a lock outlives its connection, so it must be cancelled. The connection is kept until the
@@ -172,48 +172,3 @@ const rolledBack = (error: unknown, failure: Failure) =>
   new Refusal((error as Error).message, { ...failure, outcome: 'not-applied' }, error)
 
 const leftUntil = (end: number) => Math.min(NEVER, Math.max(1, Math.ceil(end - performance.now())))
-
-interface Wait {
-  readonly end: number
-  readonly late: () => void
-}
-
-/** One timer for all waits: a timer for each connection and each statement would cost a fourth of a read. */
-class Waits {
-  readonly #open = new Set<Wait>()
-  #timer: NodeJS.Timeout | undefined
-  #due = Number.POSITIVE_INFINITY
-
-  /** Calls `late` at `end`, unless it is closed before. */
-  open(end: number, late: () => void): Wait {
-    const wait = { end, late }
-    if (end < this.#due) this.#arm(end)
-    else if (this.#open.size === 0) this.#timer?.ref()
-    this.#open.add(wait)
-    return wait
-  }
-
-  // The timer stays set, because the next call mostly comes before it fires. Unref'd, it keeps no process alive.
-  close(wait: Wait): void {
-    if (this.#open.delete(wait) && this.#open.size === 0) this.#timer?.unref()
-  }
-
-  #arm(end: number): void {
-    clearTimeout(this.#timer)
-    this.#due = end
-    // After a blocked event loop, timers run before sockets are read. The setImmediate lets answers that came in time win.
-    this.#timer = setTimeout(() => setImmediate(() => this.#ring()), leftUntil(end))
-  }
-
-  #ring(): void {
-    // A timer counts whole milliseconds.
-    const now = performance.now() + 1
-    this.#due = Number.POSITIVE_INFINITY
-    let next = this.#due
-    for (const wait of [...this.#open])
-      if (wait.end > now) next = Math.min(next, wait.end)
-      else if (this.#open.delete(wait)) wait.late()
-    // `late` may have begun another call.
-    if (next < this.#due) this.#arm(next)
-  }
-}

@@ -60,10 +60,6 @@ function causeOf(error: unknown, { hint }: Failure): unknown {
   return withoutValues(hint === undefined ? error : new Error(`${(error as Error).message}; ${hint}`, { cause: error }))
 }
 
-/** The error for values that the tables cannot keep. */
-export const inputError = (operation: StoreOperation, fault: string): SessionStoreError =>
-  storeError(operation, new TypeError(fault), NOT_APPLIED)
-
 /** Runs `attempt` until it succeeds, fails for good, or `end` is near. Full jitter: two calls must not collide again. */
 export async function retry<T>(
   operation: StoreOperation,

@@ -74,30 +74,3 @@ export const recordValues = ({ key, parent, userId, ...rest }: SessionRecord) =>
   /** Compared with the minimum password version; a missing one counts as 0. */
   proven: rest.passwordVersion ?? 0,
 })
-
-// Databases refuse NUL and replace lone surrogates, but a text must come back as it was given.
-const isText = (text: string) => text.isWellFormed() && !text.includes('\0')
-
-/** Why the tables cannot keep a user ID exactly; `null` if they can. */
-export function userFault(given: string): string | null {
-  if (typeof given !== 'string' || given === '') return 'the user ID is not text or is empty'
-  if (!isText(given)) return 'the user ID is not well-formed Unicode without NUL'
-  const { namespace, userId } = userValues(given)
-  return namespace.length > 200 || userId.length > 200 ? 'the user ID is longer than 200 characters' : null
-}
-
-/** The same for the values of an update. */
-export function changeFault({ data, writeId }: { data: string; writeId: string }): string | null {
-  if (!isText(data)) return 'the data is not well-formed Unicode without NUL'
-  return /^[A-Za-z0-9_-]{1,64}$/.test(writeId) ? null : 'the write ID is malformed'
-}
-
-/** The same for a record. */
-export function recordFault(record: SessionRecord): string | null {
-  const { userName, userId } = record
-  const fault = corruption(record) ?? (userId === null ? null : userFault(userId))
-  if (fault !== null) return fault
-  if (userName !== null && (!isText(userName) || userName.length > 256))
-    return 'the name is longer than 256 characters, or not well-formed Unicode without NUL'
-  return changeFault(record)
-}

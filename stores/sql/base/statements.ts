@@ -73,7 +73,8 @@ export function statements(names: Names, dialect: Dialect) {
 
   /** The statements of a `create` or `replace`; the first one decides whether it takes place. */
   function make({ hasUser, checksParent, replaces, leavesForward }: Form): readonly string[] {
-    // Every part reads `f`: PostgreSQL runs a writing part that nothing reads last, so session rows would be locked first.
+    // Every CTE must read `f`: PostgreSQL runs an unreferenced data-modifying CTE last, which would lock session rows before
+    // the user's row.
     const mayLogIn = hasUser
       ? `NOT EXISTS (${locks ? 'SELECT 1 FROM f WHERE min_password_version > :proven' : stale})`
       : '1 = 1'

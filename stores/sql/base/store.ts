@@ -16,8 +16,8 @@ import {
   type StoreCall,
 } from '../../../src/contract/store.ts'
 import type { Engine, Mode, Row, Steps, Values } from './engine.ts'
-import { changedMeanwhile, endOf, inputError, NOT_APPLIED, Refusal, retry, storeError } from './retry.ts'
-import { changeFault, fromRow, isKey, recordFault, recordValues, userFault, userValues } from './rows.ts'
+import { changedMeanwhile, endOf, NOT_APPLIED, Refusal, retry, storeError } from './retry.ts'
+import { fromRow, isKey, recordValues, userValues } from './rows.ts'
 import { ddl, isMigrated, migrate, type Names, namesOf, type SqlStoreOptions } from './schema.ts'
 import { type Form, statements } from './statements.ts'
 
@@ -121,8 +121,6 @@ export abstract class SqlStore implements Store {
     { now, deadline }: StoreCall,
     old?: Pending['old'],
   ): Promise<ReplaceResult> {
-    const fault = recordFault(record)
-    if (fault !== null) throw inputError(operation, fault)
     const end = endOf(deadline)
     const values = {
       ...recordValues(record),
@@ -204,8 +202,6 @@ export abstract class SqlStore implements Store {
     { now, deadline }: StoreCall,
   ): Promise<'updated' | 'conflict' | 'gone'> {
     if (!isKey(key)) return 'gone'
-    const fault = changeFault(change)
-    if (fault !== null) throw inputError('update', fault)
     const end = endOf(deadline)
     const values = { id: key, version, now, ...change, latest: latestOf(end) }
     return this.run('update', 'each', end, () => this.#update(values))
@@ -277,7 +273,7 @@ export abstract class SqlStore implements Store {
   ): Promise<number> {
     const end = endOf(deadline)
     const values = {
-      ...this.#user('deleteUser', userId),
+      ...userValues(userId),
       minPasswordVersion: minPasswordVersion ?? 0,
       minPasswordVersionUntil: minPasswordVersion === undefined ? 0 : minPasswordVersionUntil,
       userUntil: minPasswordVersionUntil,
@@ -321,7 +317,7 @@ export abstract class SqlStore implements Store {
   }
 
   async listUser(userId: string, kind: SessionRecord['kind'], { now, deadline }: StoreCall): Promise<SessionRecord[]> {
-    const values = { ...this.#user('listUser', userId), kind, now }
+    const values = { ...userValues(userId), kind, now }
     const rows = await this.select('listUser', this.texts.list, values, endOf(deadline))
     return rows.map(row => fromRow(row, now)).filter(found => found !== null && 'key' in found) as SessionRecord[]
   }
@@ -331,11 +327,8 @@ export abstract class SqlStore implements Store {
    * its key until it ends, and a new ID leaves a row under the old key. So no row moves while it is stored.
    */
   async scan(cursor: string | null, limit: number, { now, deadline }: StoreCall): Promise<ScanPage> {
-    if (cursor !== null && !isKey(cursor))
-      throw inputError('scan', 'the cursor is not one that scan answered: begin with null')
-    if (!Number.isSafeInteger(limit) || limit < 1)
-      throw inputError('scan', 'the limit is not a whole number of rows, at least 1')
-    for (let most = Math.min(limit, this.batch); ; most *= 2) {
+    // With none at all the loop would not end.
+    for (let most = Math.min(Math.max(1, limit), this.batch); ; most *= 2) {
       const rows = await this.select('scan', this.texts.scan, { after: cursor ?? '', limit: most }, endOf(deadline))
       const keyed = rows.filter(({ id }) => isKey(id))
       // All rows of this page are under IDs that are no keys, inserted by hand: no page could go on from there.
@@ -377,12 +370,6 @@ export abstract class SqlStore implements Store {
     const ended: string[] = []
     for (const id of ids) if ((yield [this.texts.remove, { id }]).changed > 0) ended.push(id)
     return ended
-  }
-
-  #user(operation: StoreOperation, userId: string) {
-    const fault = userFault(userId)
-    if (fault !== null) throw inputError(operation, fault)
-    return userValues(userId)
   }
 }
 

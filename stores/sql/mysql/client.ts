@@ -14,11 +14,6 @@ export interface MysqlConnection {
   readonly config?: any
 }
 
-/** A pool of `mysql2` with callbacks. */
-export interface MysqlCorePool {
-  getConnection(answer: (error: unknown, connection?: MysqlConnection) => void): void
-}
-
 /** A pool of `mysql2/promise`. */
 export interface MysqlPromisePool {
   // biome-ignore lint/suspicious/noExplicitAny: mysql2 types the inner connection differently in each release

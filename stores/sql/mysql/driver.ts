@@ -2,7 +2,7 @@
 import { bind, type Compiled, compile, type Dialect, type Outcome, type Row, type Values } from '../base/engine.ts'
 import type { Driver } from '../base/pool.ts'
 import { Refusal } from '../base/retry.ts'
-import { failureOf, type MysqlConnection, type MysqlCorePool, type MysqlPool, type MysqlPromisePool } from './client.ts'
+import { failureOf, type MysqlConnection, type MysqlPool, type MysqlPromisePool } from './client.ts'
 
 type Answer = (error: unknown, outcome?: Outcome) => void
 
@@ -64,6 +64,16 @@ interface Server {
   readonly metAt: number
 }
 
+/** What is known of a connection. */
+interface State {
+  /** `null` until the server has told who it is, and once the connection is destroyed while a statement runs. */
+  server: Server | null
+  /** The server's status after the last write. mysql2 does not tell that of a SELECT. */
+  status: number
+  /** Whether its idle time is that of a transaction. */
+  isBounded: boolean
+}
+
 const ignore = () => {}
 const asItIs = (_: unknown, next: () => unknown) => next()
 
@@ -74,30 +84,16 @@ export class MysqlDriver implements Driver<MysqlConnection> {
   readonly commit = 'COMMIT AND NO CHAIN NO RELEASE'
   readonly rollBack = 'ROLLBACK AND NO CHAIN NO RELEASE'
   readonly #pool: MysqlPromisePool
-  readonly #core: MysqlCorePool | null
   readonly #compiled = new Map<string, Compiled>()
-  readonly #servers = new WeakMap<MysqlConnection, Server>()
-  /** The server's status after the last write. mysql2 does not tell that of a SELECT. */
-  readonly #status = new WeakMap<MysqlConnection, number>()
-  /** Connections whose idle time is that of a transaction. */
-  readonly #bounded = new WeakSet<MysqlConnection>()
+  readonly #states = new WeakMap<MysqlConnection, State>()
   /** Connections that were destroyed while a statement ran. It may go on waiting for a lock at the server. */
   readonly #abandoned = new Set<Server>()
 
   constructor(pool: MysqlPool) {
-    const { promise } = pool as { promise?: () => MysqlPromisePool }
-    const hasCallbacks = typeof promise === 'function'
-    this.#pool = hasCallbacks ? promise.call(pool) : (pool as MysqlPromisePool)
-    // The pool behind one with promises: for each promise that it gives, mysql2 takes a stack trace.
-    const inner = hasCallbacks || Object.hasOwn(pool, 'getConnection') ? pool : (pool as { pool?: unknown }).pool
-    this.#core = inner === this.#pool ? null : ((inner as MysqlCorePool | undefined) ?? null)
+    this.#pool = 'promise' in pool ? pool.promise() : pool
   }
 
   connect(answer: (error: unknown, connection?: MysqlConnection) => void): void {
-    if (this.#core !== null) {
-      this.#core.getConnection((error, connection) => (error ? answer(error) : this.#met(connection, answer)))
-      return
-    }
     const given = this.#pool.getConnection()
     // The older package `mysql` has callbacks only.
     if (typeof given?.then !== 'function') throw new TypeError('getConnection() gives no promise: use mysql2')
@@ -107,7 +103,7 @@ export class MysqlDriver implements Driver<MysqlConnection> {
   #met(connection: MysqlConnection | undefined, answer: (error: unknown, connection?: MysqlConnection) => void): void {
     if (typeof connection?.execute !== 'function' || typeof connection.release !== 'function')
       answer(new TypeError('MysqlStore expects a pool of mysql2, whose getConnection() gives one of its connections'))
-    else if (this.#servers.has(connection) && this.#abandoned.size === 0) answer(null, connection)
+    else if (this.#states.get(connection)?.server && this.#abandoned.size === 0) answer(null, connection)
     else
       this.#prepare(connection).then(
         () => answer(null, connection),
@@ -119,17 +115,21 @@ export class MysqlDriver implements Driver<MysqlConnection> {
   }
 
   release(connection: MysqlConnection, destroy: boolean): void {
+    const state = this.#states.get(connection)!
     if (destroy) connection.destroy()
-    else if (!this.#bounded.delete(connection)) connection.release()
-    else
+    else if (!state.isBounded) connection.release()
+    else {
+      state.isBounded = false
       this.#say(connection, UNBOUND).then(
         () => connection.release(),
         () => connection.destroy(),
       )
+    }
   }
 
   send(connection: MysqlConnection, sql: string, values: Values, answer: Answer): void {
     const { text, order } = this.#compile(sql)
+    const state = this.#states.get(connection)!
     const { typeCast = true, rowsAsArray, nestTables } = connection.config ?? {}
     const isUsual = typeCast === true && !rowsAsArray && !nestTables
     // The application's casts and names must not change our columns. Only a function overrules a function.
@@ -138,10 +138,10 @@ export class MysqlDriver implements Driver<MysqlConnection> {
     const answered = (error: unknown, result?: any) => {
       if (error) return answer(error)
       if (Array.isArray(result)) return answer(null, { rows: result.map(withText), changed: result.length })
-      this.#status.set(connection, result.serverStatus)
+      state.status = result.serverStatus
       answer(null, { rows: [], changed: result.affectedRows })
     }
-    if (sql.startsWith(BOUND)) this.#bounded.add(connection)
+    if (sql.startsWith(BOUND)) state.isBounded = true
     if (order.length === 0) return void connection.query({ sql: text, ...(isUsual ? null : changed) }, answered)
     // MySQL takes no DOUBLE for a limit, which is how mysql2 sends a number.
     const bound = bind({ text, order }, values).map((value, i) => (order[i] === 'limit' ? String(value) : value))
@@ -171,15 +171,16 @@ export class MysqlDriver implements Driver<MysqlConnection> {
   }
 
   isOpen(connection: MysqlConnection): boolean {
-    return ((this.#status.get(connection) ?? 0) & IN_TRANSACTION) !== 0
+    return (this.#states.get(connection)!.status & IN_TRANSACTION) !== 0
   }
 
   // A statement that waits for a lock outlives its connection, and only another connection can end it. So destroy this one at
   // once: the connection that the pool makes in its place ends the statement before it does anything else.
   cancel(connection: MysqlConnection): void {
-    const server = this.#servers.get(connection)
-    if (server === undefined) return
-    this.#servers.delete(connection)
+    const state = this.#states.get(connection)!
+    const { server } = state
+    if (server === null) return
+    state.server = null
     connection.destroy()
     // Behind a proxy that shares connections, the number in the handshake is not the server's.
     if (server.id !== connection.threadId) return
@@ -188,14 +189,15 @@ export class MysqlDriver implements Driver<MysqlConnection> {
   }
 
   async #prepare(connection: MysqlConnection): Promise<void> {
-    let server = this.#servers.get(connection)
-    if (server === undefined) {
+    const state = this.#states.get(connection) ?? { server: null, status: 0, isBounded: false }
+    this.#states.set(connection, state)
+    if (state.server === null) {
       // mysql2 removes its own listener with the first error; a second one would end the process.
       // One that was refused before is greeted again, and has ours already.
       connection.removeListener('error', ignore)
       connection.on('error', ignore)
       const [row] = await this.#say(connection, GREETING)
-      server = { id: Number(row!.id), name: String(row!.name), metAt: performance.now() }
+      const server = { id: Number(row!.id), name: String(row!.name), metAt: performance.now() }
       if (Number(row!.autocommit) === 0)
         throw new Refusal(
           'autocommit is off on the connections of this pool: no write would be committed, no logout seen',
@@ -203,7 +205,7 @@ export class MysqlDriver implements Driver<MysqlConnection> {
       // The namespace '' would become NULL: no login would succeed, and all lists would be empty.
       if (Number(row!.no_empty_text) === 1)
         throw new Refusal("sql_mode has EMPTY_STRING_IS_NULL: the store needs '' to be what it is")
-      this.#servers.set(connection, server)
+      state.server = server
     }
     const abandoned = [...this.#abandoned]
     this.#abandoned.clear()
@@ -212,7 +214,7 @@ export class MysqlDriver implements Driver<MysqlConnection> {
     // Uptime is in whole seconds. A server that started later has given these connection numbers to others.
     const startedAt = performance.now() - (Number(status?.Value) + 1) * 1000
     for (const { id, name, metAt } of abandoned)
-      if (name === server.name && metAt >= startedAt)
+      if (name === state.server.name && metAt >= startedAt)
         await this.#say(connection, `KILL ${id}`).catch(error => {
           // It may be over by now.
           if (failureOf(error).destroy === true) throw error

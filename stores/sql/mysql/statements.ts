@@ -70,7 +70,7 @@ export function mysqlStatements(names: Names) {
     /** The statements of `sharedFind`: for one row, and for each of `READ_SIZES`. */
     readOne: `${row} WHERE id = :id LIMIT 1`,
     readMany: READ_SIZES.map(size => `${row} WHERE id IN (${places(size)}) LIMIT ${size}`),
-    /** Adds the user's row if there is none yet. IGNORE would cut long values, but they were checked before. */
+    /** Adds the user's row if there is none yet. IGNORE would cut long values, but the manager gives none. */
     insertUser: `INSERT IGNORE INTO ${users} (namespace, user_id, min_password_version, min_password_version_until, expires_at)
       VALUES (:namespace, :userId, 0, 0, :userUntil)`,
     lockUser: `INSERT INTO ${users} (namespace, user_id, min_password_version, min_password_version_until, expires_at)

@@ -19,7 +19,12 @@ export class MysqlStore extends SqlStore {
   protected override readonly texts = mysqlStatements(this.names)
   protected readonly find = sharedFind((keys, end) => this.#rows(keys, end))
 
-  /** Opens and creates nothing. @throws TypeError for a pool or an option of the wrong kind */
+  /**
+   * Opens and creates nothing.
+   * @throws TypeError for a pool or an option of the wrong kind
+   * @example
+   * const store = new MysqlStore(mysql.createPool('mysql://app@localhost/app'))
+   */
   constructor(pool: MysqlPool, options: SqlStoreOptions = {}) {
     checkOptions(OPTIONS, options)
     super(new PoolEngine(new MysqlDriver(checkMysqlPool(pool))), options)

@@ -31,7 +31,12 @@ export class PostgresStore extends SqlStore {
   readonly #read = `${ROW} FROM ${this.names.sessions} WHERE id = :id`
   readonly #readEach = `${ROW} FROM ${this.names.sessions} WHERE id = ANY (:ids)`
 
-  /** Opens and creates nothing. @throws TypeError for a pool or an option of the wrong kind. */
+  /**
+   * Opens and creates nothing.
+   * @throws TypeError for a pool or an option of the wrong kind
+   * @example
+   * const store = new PostgresStore(new pg.Pool({ connectionString: 'postgres://app@localhost/app' }))
+   */
   constructor(pool: PgPool | PostgresJs, options: PostgresOptions = {}) {
     checkOptions(OPTIONS, options)
     const { prepare = true } = options

@@ -21,7 +21,12 @@ export class SqliteStore extends SqlStore {
   /** Fewer than at a server: the event loop and the file wait meanwhile. */
   protected override readonly batch = 250
 
-  /** Opens and creates nothing. @throws TypeError for a connection or an option of the wrong kind */
+  /**
+   * Opens and creates nothing.
+   * @throws TypeError for a connection or an option of the wrong kind
+   * @example
+   * const store = new SqliteStore(new Database('sessions.db'))
+   */
   constructor(database: SqliteDatabase, options: SqlStoreOptions = {}) {
     checkOptions(OPTIONS, options)
     super(new SqliteEngine(checkSqlite(database)), options)

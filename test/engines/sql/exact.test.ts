@@ -7,7 +7,7 @@ import { SqliteStore } from 'coatcheck/stores/sqlite'
 import fc from 'fast-check'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type D1StoreServer, startD1Store } from '../../support/services/d1-store.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { type MariadbDatabase, sharedMariadb } from '../../support/services/mariadb.ts'
@@ -253,24 +253,4 @@ describeEngine('d1', 'exactness on D1', () => {
   it('takes no text for another', async () => isolated(await open(), TEXTS))
   it('compares keys by their case', async () => tellsCaseApart(await open()))
   it('sweeps by universal time', async () => sweepsByUniversalTime(await open()))
-})
-
-describe('user IDs that cannot be exact', () => {
-  const database = () => {
-    const never = () => {
-      throw new Error('the database was asked')
-    }
-    return new SqliteStore({ prepare: never, exec: never })
-  }
-  it.each(['', 'a\0', '\ud800', 'a\0\tada', 'x'.repeat(201), `${'x'.repeat(201)}\tada`, `shop\t${'x'.repeat(201)}`])(
-    'refuses %j',
-    async userId => {
-      const refusal = { code: 'ERR_SESSION_STORE', outcome: 'not-applied' }
-      await expect(database().create(record({ userId }), {}, { now: NOW })).rejects.toMatchObject(refusal)
-      await expect(database().listUser(userId, 'session', { now: NOW })).rejects.toMatchObject(refusal)
-      await expect(database().deleteUser(userId, { minPasswordVersionUntil: NOW }, { now: NOW })).rejects.toMatchObject(
-        refusal,
-      )
-    },
-  )
 })

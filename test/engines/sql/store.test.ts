@@ -30,26 +30,6 @@ describe.each(UNASKED)('%s', (_, store) => {
       expect(await store.delete(key, over)).toBe(false)
     }
   })
-
-  it('is not asked to keep what it cannot keep', async () => {
-    const key = newKey()
-    const LONG = 'a'.repeat(201)
-    const calls: [string, () => Promise<unknown>, string][] = [
-      ['update', () => store.update(key, 1, change({ data: '\0' }), CALL), 'the data is not well-formed'],
-      ['create', () => store.create(record({ userName: '\0' }), {}, CALL), 'the name is longer'],
-      ['replace', () => store.replace(key, 1, record({ userId: LONG }), {}, CALL), 'the user ID is longer'],
-      ['listUser', () => store.listUser('\0', 'session', CALL), 'the user ID is not well-formed'],
-      ['deleteUser', () => store.deleteUser('', { minPasswordVersionUntil: NOW }, CALL), 'the user ID is not text'],
-      ['scan', () => store.scan!('x', 1, CALL), 'the cursor is not one that scan answered'],
-      ['scan', () => store.scan!(null, 0, CALL), 'the limit is not a whole number of rows'],
-    ]
-    for (const [operation, call, fault] of calls)
-      await expect(call()).rejects.toMatchObject({
-        operation,
-        outcome: 'not-applied',
-        cause: { name: 'TypeError', message: expect.stringContaining(fault) },
-      })
-  })
 })
 
 /** A store in memory whose statements go through `answer`, which may change what the driver gives. */

@@ -9,15 +9,25 @@ import { read, root } from '../../support/pages.ts'
 /** What an example takes for granted. */
 const GIVEN = `
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { SessionManager } from 'coatcheck'
+import { SessionManager, sessionId } from 'coatcheck'
 import { connectStore } from 'coatcheck/connect'
+import { fetchVisits } from 'coatcheck/fetch'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import { RedisStore } from 'coatcheck/stores/redis'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import express from 'express'
 import expressSession from 'express-session'
+import Database from 'libsql'
+import mysql from 'mysql2/promise'
+import pg from 'pg'
+import { createClient } from 'redis'
 declare const request: IncomingMessage
 declare const response: ServerResponse
 declare const form: FormData
+declare const cookie: string
 declare const [name, password]: [string, string]
 declare function checkPassword(name: string, password: string): Promise<{ id: string; name: string }>
 const initial = () => ({ cart: [] as string[], notice: '', theme: 'light' })
@@ -79,7 +89,10 @@ it('compiles', () => {
 
 it('would not compile with another name for a method or an option', () => {
   const wrong = problemsWith(code =>
-    code.replace(/idleTimeout|connectStore|(?<=(?:sessions|visit|response\))\.)\w+(?=\()/, '$&Now'),
+    code.replace(
+      /idleTimeout|connectStore|(?<=new )\w+Store|(?<== )\w+Visits|(?<=(?:sessions|visit|response\))\.)\w+(?=\()/,
+      '$&Now',
+    ),
   )
   expect([...new Set(wrong.map(problem => problem.split(': ')[0]))]).toEqual(EXAMPLES.map(({ place }) => place))
 }, 60_000)
