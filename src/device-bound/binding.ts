@@ -61,14 +61,24 @@ function latest(data: object): { number: number; kept: Offer | Binding | null } 
 
 /** The keys of an application's data that are ours, or those that are not. */
 export const keysOf = (data: object, whose: 'device' | 'application'): object =>
-  Object.fromEntries(Object.entries(data).filter(([name]) => KEY.test(name) === (whose === 'device')))
+  Object.fromEntries(Object.entries(data).filter(([name]) => isKey(name) === (whose === 'device')))
 
 /** Keys to set in the data of a session that begins. */
 export const newOffer = (now: number): object => ({ '~device.0': { offer: newSalt(), at: now } satisfies Offer })
 
+/** Whether this key of the data is ours. */
+export const isKey = (name: string): boolean => KEY.test(name)
+
+/** Removes our keys from a draft, and answers them: the application's function does not meet them. */
+export function takeOut(draft: object): object {
+  const kept = keysOf(draft, 'device')
+  for (const name of Object.keys(kept)) delete (draft as Record<string, unknown>)[name]
+  return kept
+}
+
 export function put(draft: Record<string, unknown>, binding: Binding): void {
   const { number } = latest(draft)
-  for (const name of Object.keys(draft)) if (KEY.test(name)) delete draft[name]
+  takeOut(draft)
   draft[`~device.${number + 1}`] = binding
 }
 

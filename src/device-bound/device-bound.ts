@@ -4,7 +4,7 @@ import type { UserIds } from '../session/users.ts'
 import { checkOptions } from '../text/check-options.ts'
 import { quote } from '../text/quote.ts'
 import { checkFetch, type FetchVisit, type FetchVisits } from '../visits/fetch.ts'
-import { FetchHead, type HeadRules, writeRules } from '../visits/head.ts'
+import { FetchHead, type MoreRules, writeRules } from '../visits/head.ts'
 import { checkNode, guardHead, type NodeVisits } from '../visits/node.ts'
 import type { DeviceAnswer } from './answers.ts'
 import type { Asked } from './asked.ts'
@@ -86,7 +86,7 @@ const ofNode = <Data extends object, Ids extends UserIds, Input extends object>(
   of(request: IncomingMessage, response?: ServerResponse) {
     const inner = visits.of(request, response)
     return around(inner, () => {
-      const onHead = (rules: () => HeadRules) => response?.headersSent === false && guardHead(response, rules)
+      const onHead = (rules: () => MoreRules) => response?.headersSent === false && guardHead(response, rules)
       return new DeviceVisit(inner, request, devices, onHead)
     })
   },

@@ -3,10 +3,10 @@ import { isPlain } from '../data/plain.ts'
 import type { AnySession, Session, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/users.ts'
 import { responseCookie } from '../visits/cookie.ts'
-import { FetchHead, type HeadRules, writeRules } from '../visits/head.ts'
+import { FetchHead, type MoreRules, writeRules } from '../visits/head.ts'
 import type { Visit } from '../visits/types.ts'
 import { type Asked, headerOf } from './asked.ts'
-import { bindingIn, deviceIn, keysOf, newOffer } from './binding.ts'
+import { bindingIn, deviceIn, isKey, keysOf, newOffer, takeOut } from './binding.ts'
 import type { DeviceState, Devices, Look } from './devices.ts'
 
 const NO_TOUCH = { touch: false } as const
@@ -35,13 +35,13 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
   #begun: AnySession | null = null
   #hasLoggedOut = false
   /** Called before the response first says something about the device. */
-  #onHead: ((rules: () => HeadRules) => void) | null
+  #onHead: ((rules: () => MoreRules) => void) | null
 
   constructor(
     inner: Visit<Data, Ids, Input>,
     request: Asked,
     devices: Devices,
-    onHead: ((rules: () => HeadRules) => void) | null = null,
+    onHead: ((rules: () => MoreRules) => void) | null = null,
   ) {
     this.#inner = inner
     this.#request = request
@@ -76,16 +76,16 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
     if (typeof change !== 'function')
       return this.#inner.update(isPlain(change) ? (keysOf(change, 'application') as Partial<Data>) : change)
     return this.#inner.update((draft: Data) => {
-      const kept = keysOf(draft, 'device')
+      const kept = takeOut(draft)
       const answer = change(draft)
-      for (const name of Object.keys(keysOf(draft, 'device'))) delete draft[name as keyof Data]
+      takeOut(draft)
       Object.assign(draft, kept)
       return answer as never
     })
   }
 
   async take<N extends keyof Data & string>(name: N): Promise<Data[N] | undefined> {
-    return (await this.#isAdmitted()) ? this.#inner.take(name) : undefined
+    return (await this.#isAdmitted()) && !isKey(name) ? this.#inner.take(name) : undefined
   }
 
   // A copied cookie must get no new ID.
@@ -113,6 +113,10 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
   async logOut(): Promise<void> {
     await this.#inner.logOut()
     this.#settle(null)
+  }
+
+  onLeave(leave: () => unknown): void {
+    this.#inner.onLeave(leave)
   }
 
   async csrfToken(): Promise<string | null> {
@@ -143,7 +147,7 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
   }
 
   /** The headers about devices, if the head of the response were written now. */
-  headRules(): HeadRules {
+  headRules(): MoreRules {
     const request = this.#request
     const { cookie } = this.#devices.setup
     const offer = this.#begun === null ? null : this.#devices.offer(this.#begun)

@@ -1,3 +1,4 @@
+import { eachWrite } from '../guard/store-calls.ts'
 import { contextOf } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIdInput, UserIds } from '../session/users.ts'
@@ -91,7 +92,7 @@ export class SessionImporter<
    * @throws SessionStoreError if one of both stores fails
    */
   // biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
-  async import<V extends Pick<Visit<any, any, any>, 'get' | 'logOut'>, Header extends VisitRequest['cookie']>(
+  async import<V extends Pick<Visit<any, any, any>, 'get' | 'onLeave'>, Header extends VisitRequest['cookie']>(
     cookie: Header,
     open: (cookie: Header | string) => V,
     options: { readonly cookie?: CookieOptions } = {},
@@ -101,11 +102,7 @@ export class SessionImporter<
     const ours = new SessionCookie(options.cookie)
     const { header, isSpent } = await this.#exchange(old, cookie, ours)
     const visit = open(header)
-    const { logOut } = visit
-    visit.logOut = async () => {
-      await logOut.call(visit)
-      for (const each of old) await this.#imports.end(each)
-    }
+    visit.onLeave(() => eachWrite(old, each => this.#imports.end(each)))
     // The look makes the response vary with the cookie: a cache must not remove the cookies of other visitors.
     const look = () =>
       visit.get({ touch: false }).then(

@@ -1,6 +1,5 @@
 // Finds the record for a caller's session, ID or key.
 import { CLOCK_TOLERANCE, type Forward, type SessionRecord } from '../contract/store.ts'
-import type { Reading } from '../guard/store-calls.ts'
 import { deriveId, isId, isKey, type SessionKey, shardOf } from '../session/id.ts'
 import { type AnySession, keySpaceOf, recordOf, wasFoundByOldId } from '../session/session.ts'
 import { passwordVersionOf } from '../session/users.ts'
@@ -40,49 +39,46 @@ export function idOf(context: Context, ref: AnyRef): string | null {
 }
 
 /** The session that a method works on: the snapshot that the caller holds, otherwise the one that the store has. */
-export function findCurrent(context: Context, ref: AnyRef): Found | null | Promise<Found | null> {
+export async function findCurrent(context: Context, ref: AnyRef): Promise<Found | null> {
   if (typeof ref === 'object' && ref !== null) return fromSnapshot(context, ref)
   const id = idOf(context, ref)
   return id === null ? null : find(context, id, context.now())
 }
 
-/**
- * The live session that an ID leads to, also by new IDs within their grace. No promise if the store returns none: async
- * functions here and in the callers would slow a `get` from memory by a fifth.
- */
-export function find(context: Context, id: string, now: number, followed = 0): Found | null | Promise<Found | null> {
-  const reading = context.calls.read(context.keyOf(id), context.call(now))
-  if (!(reading instanceof Promise)) return foundIn(context, id, now, followed, reading)
-  return reading.then(read => foundIn(context, id, now, followed, read))
+/** The live session that an ID leads to, also by new IDs within their grace. */
+export async function find(context: Context, start: string, now: number): Promise<Found | null> {
+  for (let [id, followed] = [start, 0]; ; followed += 1) {
+    const key = context.keyOf(id)
+    const reading = context.calls.read(key, context.call(now))
+    const { record, forward, corrupt } = reading instanceof Promise ? await reading : reading
+    if (corrupt !== null) context.emit({ type: 'corrupt-record', key, cause: corrupt })
+    if (record !== null) return foundIn(context, id, record, now, followed > 0)
+    if (forward === null) return null
+    context.recentlyEnded.noteNewId(key, forward.movedTo)
+    const next = followed < MAX_FORWARDS ? nextIdOf(context, id, forward, now) : null
+    if (next === null) return null
+    id = next
+  }
 }
 
+/** The session of a record, if it is live and the user's password version does not refuse it. */
 function foundIn(
   context: Context,
   id: string,
+  record: SessionRecord,
   now: number,
-  followed: number,
-  { record, forward, corrupt }: Reading,
+  isByOldId: boolean,
 ): Found | null | Promise<Found | null> {
-  if (record !== null) {
-    if (record.kind !== 'session' || !(record.expiresAt > now)) return null
-    const userId = context.userIdOf(record)
-    if (record.userId !== null && userId === null) {
-      const cause = `user ID is not of kind '${context.options.userIds}'`
-      context.emit({ type: 'corrupt-record', key: record.key as SessionKey, cause })
-      return null
-    }
-    const found = { id, record, userId, isByOldId: followed > 0 }
-    return context.options.getPasswordVersion === undefined ? found : unlessOutdated(context, found)
+  if (record.kind !== 'session' || !(record.expiresAt > now)) return null
+  const userId = context.userIdOf(record)
+  if (record.userId !== null && userId === null) {
+    const cause = `user ID is not of kind '${context.options.userIds}'`
+    context.emit({ type: 'corrupt-record', key: record.key as SessionKey, cause })
+    return null
   }
-  if (corrupt !== null) context.emit({ type: 'corrupt-record', key: context.keyOf(id), cause: corrupt })
-  if (forward === null) return null
-  context.recentlyEnded.noteNewId(context.keyOf(id), forward.movedTo)
-  const next = followed < MAX_FORWARDS ? nextIdOf(context, id, forward, now) : null
-  return next === null ? null : find(context, next, now, followed + 1)
-}
-
-async function unlessOutdated(context: Context, found: Found): Promise<Found | null> {
-  return (await isOutdated(context, found.record)) ? null : found
+  const found = { id, record, userId, isByOldId }
+  if (context.options.getPasswordVersion === undefined) return found
+  return isOutdated(context, record).then(isOver => (isOver ? null : found))
 }
 
 /** The holder of the old ID derives the new one; a reader of the store cannot. */

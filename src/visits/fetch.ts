@@ -91,7 +91,7 @@ class FetchRequest implements VisitRequest {
     return this.#isTls(this.#request)
   }
 
-  header(name: 'origin' | 'sec-fetch-site' | 'sec-fetch-mode' | 'host'): string | null {
+  header(name: 'origin' | 'sec-fetch-site' | 'host'): string | null {
     const { url, headers } = this.#request
     return headers.get(name) ?? (name === 'host' ? new URL(url).host : null)
   }

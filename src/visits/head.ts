@@ -7,11 +7,14 @@ export interface HeadRules {
   /** Request headers that the response depends on. */
   readonly vary: readonly string[]
   readonly noStore: boolean
-  /** Headers that the response gets unless it has them. */
-  readonly others: readonly (readonly [name: string, value: string])[]
 }
 
-export const NO_RULES: HeadRules = { cookies: [], vary: [], noStore: false, others: [] }
+/** With other headers, which the response gets unless it has them. */
+export interface MoreRules extends HeadRules {
+  readonly others?: readonly (readonly [name: string, value: string])[]
+}
+
+export const NO_RULES: HeadRules = { cookies: [], vary: [], noStore: false }
 /** For a request whose cookie was read. */
 export const COOKIE_READ: HeadRules = { ...NO_RULES, vary: ['Cookie'] }
 /** For a request whose response may depend on a session. */
@@ -30,7 +33,7 @@ export const linesOf = (value: HeaderValue): string[] => (value === undefined ? 
 const textOf = (value: HeaderValue): string => linesOf(value).join(', ')
 
 /** Writes the rules into a head. Writing them again changes nothing. */
-export function writeRules({ cookies, vary, noStore, others }: HeadRules, head: Head): void {
+export function writeRules({ cookies, vary, noStore, others = [] }: MoreRules, head: Head): void {
   for (const name of vary) head.setHeader('Vary', withVary(textOf(head.getHeader('Vary')), name))
   if (noStore && !NO_STORE.test(textOf(head.getHeader('Cache-Control')))) head.setHeader('Cache-Control', 'no-store')
   if (cookies.length > 0) {

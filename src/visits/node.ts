@@ -6,7 +6,7 @@ import { aFunction } from '../text/check-options.ts'
 import { quote } from '../text/quote.ts'
 import type { CookieOptions } from './cookie.ts'
 import type { Advice } from './errors.ts'
-import { type Head, type HeaderValue, type HeadRules, linesOf, writeRules } from './head.ts'
+import { type Head, type HeaderValue, type HeadRules, linesOf, type MoreRules, writeRules } from './head.ts'
 import { hostOf, proxyTest, type SecureOptions, secureTest } from './secure.ts'
 import { setUp, type VisitOptions } from './setup.ts'
 import type { Visit as PublicVisit, VisitRequest } from './types.ts'
@@ -87,7 +87,7 @@ class NodeRequest<V> implements VisitRequest {
     return this.#request.headers.upgrade !== undefined
   }
 
-  header(name: 'origin' | 'sec-fetch-site' | 'sec-fetch-mode' | 'host'): string | undefined {
+  header(name: 'origin' | 'sec-fetch-site' | 'host'): string | undefined {
     return name === 'host' ? hostOf(this.#request) : (this.#request.headers[name] as string | undefined)
   }
 
@@ -196,7 +196,7 @@ class GivenHead implements Head {
  * Calls `write`, and writes the rules again after each header that is set meanwhile: for functions that were put around
  * writeHead before us, run inside of it, and set headers themselves (on-headers and what is built on it).
  */
-function shielded<T>(response: ServerResponse, rules: HeadRules, write: () => T): T {
+function shielded<T>(response: ServerResponse, rules: MoreRules, write: () => T): T {
   const { setHeader } = response
   const isOwn = Object.hasOwn(response, 'setHeader')
   const head: Head = { getHeader: name => response.getHeader(name), setHeader: setHeader.bind(response) }
@@ -219,7 +219,7 @@ function shielded<T>(response: ServerResponse, rules: HeadRules, write: () => T)
  * A bound function and no closure: V8 would keep everything that the closure refers to, here the whole request, from a full
  * garbage collection to the next minor one, which then copies 30 times as much.
  */
-export function guardHead(response: ServerResponse, rulesNow: () => HeadRules): void {
+export function guardHead(response: ServerResponse, rulesNow: () => MoreRules): void {
   const guarded = new GuardedHead(response, rulesNow)
   response.writeHead = writeHead.bind(guarded) as ServerResponse['writeHead']
 }
@@ -228,9 +228,9 @@ export function guardHead(response: ServerResponse, rulesNow: () => HeadRules): 
 class GuardedHead {
   readonly response: ServerResponse
   readonly previous: (...args: Arguments) => ServerResponse
-  readonly rulesNow: () => HeadRules
+  readonly rulesNow: () => MoreRules
 
-  constructor(response: ServerResponse, rulesNow: () => HeadRules) {
+  constructor(response: ServerResponse, rulesNow: () => MoreRules) {
     this.response = response
     this.previous = response.writeHead as (...args: Arguments) => ServerResponse
     this.rulesNow = rulesNow

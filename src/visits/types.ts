@@ -78,6 +78,14 @@ export interface Visit<
    */
   logOut(): Promise<void>
   /**
+   * Runs `leave` when this browser leaves what it came with: in `logIn`, and at the end of `logOut`, for a session that another
+   * service keeps for it. If it fails, so does the call: the login has no session, and the logout clears no cookie. It may run
+   * again, and must not call the visit.
+   * @example
+   * visit.onLeave(() => fetch('https://old.example/logout', { method: 'POST' }))
+   */
+  onLeave(leave: () => unknown): void
+  /**
    * A token for a form of this session, masked afresh at each call; `null` without a session.
    * @example
    * response.end(`<form method="post"><input type="hidden" name="csrf" value="${await visit.csrfToken()}"></form>`)
@@ -126,7 +134,7 @@ export interface VisitRequest {
   readonly secure: boolean
   /** A WebSocket handshake or the like: it is a GET, but guarded as an unsafe request. */
   readonly upgrade?: boolean | undefined
-  header(name: 'origin' | 'sec-fetch-site' | 'sec-fetch-mode' | 'host'): string | null | undefined
+  header(name: 'origin' | 'sec-fetch-site' | 'host'): string | null | undefined
   /** Whether cookies can still be sent. @default always */
   canSend?(): boolean
   /** Called before the response first depends on a cookie: `rules` says what its head has to carry, once it is written. */

@@ -39,6 +39,7 @@ const REQUIRE_USER: OptionPlace<{ freshWithin?: Duration }> = {
 }
 const TOUCH = { touch: true } as const
 const NO_TOUCH = { touch: false } as const
+const NONE: readonly never[] = []
 
 /** The visit behind every server: its state, and the methods in the order of a session's life. */
 export class Visit<Data extends object, Ids extends UserIds, Input extends object>
@@ -71,6 +72,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #cookie: 'keep' | 'send' | 'clear' = 'keep'
   #tokenCookie: 'keep' | 'clear' | { readonly token: string; readonly maxAge: number } = 'keep'
   #unsent: NodeJS.Timeout | null = null
+  #leaving: readonly (() => unknown)[] = NONE
   #reported: RequestRefusal[] | null = null
 
   constructor(sessions: SessionManager<Data, Ids, Input>, request: VisitRequest, setup: VisitsSetup) {
@@ -160,14 +162,15 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       this.#mayBegin()
       const session = await this.#sessions.logIn(current, login as typeof given)
       this.#isProvisional = false
-      if (!remember && !this.#hasTokenCookie()) return this.#deliver(session)
+      if (!remember && !this.#hasTokenCookie() && this.#leaving === NONE) return this.#deliver(session)
       return this.#deliver(session, async () => {
         // The tokens of an earlier login must not bring its user back. They end last: a login that fails leaves them.
         const old = this.#tokens()
         const token = remember ? await this.#sessions.issueRememberToken(session) : null
         for (const each of old) await this.#sessions.revokeRememberToken(each)
+        for (const leave of this.#leaving) await leave()
         if (token !== null) this.#tokenCookie = { token, maxAge: Math.ceil(rememberFor! / 1000) }
-        else this.#tokenCookie = 'clear'
+        else if (this.#hasTokenCookie()) this.#tokenCookie = 'clear'
         return session
       })
     })
@@ -192,8 +195,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     })
   }
 
-  logOut(callback?: undefined): Promise<void> {
-    if (callback !== undefined) throw new TypeError('logOut: takes no callback, it returns a promise: await it')
+  logOut(): Promise<void> {
     return this.#inTurn(async () => {
       const current = await this.#current()
       const { cookie, rememberCookie } = this.#setup
@@ -202,7 +204,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       // The tokens end first: they could start the session again.
       const tokens = this.#tokens().map(token => () => this.#sessions.revokeRememberToken(token))
       const sessions = [...new Set([...firstAndLast(ids), current])].map(each => () => this.#sessions.destroy(each))
-      await eachWrite([...tokens, ...sessions], end => end())
+      await eachWrite([...tokens, ...sessions, ...this.#leaving], async end => end())
       this.#setSession(null)
       if (ids.length > MOST_VALUES) throw tooManyCookies(cookie.name)
       if (this.#wellFormedTokens().length > MOST_VALUES) throw tooManyCookies(rememberCookie.name)
@@ -211,6 +213,10 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       this.#hasLoggedOut = true
       this.#hasEnded = false
     })
+  }
+
+  onLeave(leave: () => unknown): void {
+    this.#leaving = [...this.#leaving, leave]
   }
 
   async csrfToken(): Promise<string | null> {
@@ -387,18 +393,14 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     this.#setSession(session)
     this.#cookie = 'send'
     // With `onHeadRules` the server finishes by itself.
-    if (!this.#request.onHeadRules) this.#watch()
+    if (!this.#request.onHeadRules) this.#unsent ??= watchUnsent(this.#onUnsent.bind(this))
     return session
-  }
-
-  #watch(): void {
-    this.#unsent ??= watchUnsent(this.#onUnsent.bind(this))
   }
 
   #onUnsent(): void {
     this.#stopWatching()
     // The handler may still answer, or throw.
-    if (this.#request.isPending?.()) this.#watch()
+    if (this.#request.isPending?.()) this.#unsent = watchUnsent(this.#onUnsent.bind(this))
     else if (this.#session) reportUnsent(this.#context, this.#session.key, this.#setup.advice)
   }
 

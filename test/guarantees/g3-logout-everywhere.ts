@@ -87,7 +87,7 @@ export function logOutEverywhereIsComplete({ setUp, atEveryPoint }: GuaranteeKit
       }
     })
 
-    it('a login without a password version counts as version 0, and the floor never falls', async () => {
+    it('a login without a password version counts as version 0, and the minimum never falls', async () => {
       const { sessions, user } = await setUp()
       await sessions.invalidateUser(user.id, { minPasswordVersion: 5 })
       await sessions.invalidateUser(user.id, { minPasswordVersion: 3 })

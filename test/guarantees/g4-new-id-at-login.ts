@@ -53,7 +53,7 @@ export function newIdAtLogin({ setUp }: GuaranteeKit): void {
         }
       })
 
-    it('an ID that the client made up is not adopted', async () => {
+    it('an ID that the client made up is not taken over', async () => {
       const { sessions, user } = await setUp()
       const chosen = 'chosen-by-the-client-0123456789-0123456789A'
       assert.equal(chosen.length, 43)

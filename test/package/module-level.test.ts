@@ -19,7 +19,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-it('managers, stores and edges can be made at module level, where Workers allow no timer, no random value and no I/O', async () => {
+it('managers, stores and visits can be made at module level, where Workers allow no timer, no random value and no I/O', async () => {
   for (const name of ['setTimeout', 'setInterval', 'setImmediate', 'fetch'] as const) {
     const original = globalThis[name] as (...args: unknown[]) => unknown
     vi.spyOn(globalThis, name).mockImplementation(((...args: unknown[]) => {

@@ -148,7 +148,7 @@ export function replacement(inner: Store = new MemoryStore()) {
         /** What the browser sends next. */
         next: () => {
           const removed = setCookie.map(line => ({ name: line.split('=', 1)[0]!, value: '' }))
-          return withCookies(cookie, [...opened.cookies, ...removed])
+          return withCookies(cookie, [...opened.finish().cookies, ...removed])
         },
       }
     }

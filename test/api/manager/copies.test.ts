@@ -31,7 +31,7 @@ it('the two copies of these tests are two', () => {
   expect(managerOf(one)).not.toBeInstanceOf(two.SessionManager)
 })
 
-describe('the edge of one copy and the manager of another', () => {
+describe('the visits of one copy and the manager of another', () => {
   const cookieOf = (headers: Headers) => headers.getSetCookie().map(each => each.split(';')[0]!)
 
   it('log in, remember, show and log out, over openVisit', async () => {
@@ -187,7 +187,7 @@ describe('copies of versions that do not understand each other', () => {
   })
 })
 
-it('what is no manager is refused by the edge, by name', () => {
+it('what is no manager is refused by visits, by name', () => {
   for (const wrong of [new one.MemoryStore(), {}, null, undefined, 'sessions', Object.create(managerOf(one))])
     expect(() =>
       one.openVisit(wrong as never, { method: 'GET', secure: true, cookie: null, header: () => null }),

@@ -201,7 +201,7 @@ describe('a logout that fails', () => {
 })
 
 describe('invalidateUser', () => {
-  it('tells the store the floor and whom to spare only where it was told itself', async () => {
+  it('tells the store the minimum password version and whom to spare only where it was told itself', async () => {
     const { sessions, store } = setUp()
     const session = await sessions.create({ user })
     const asked = async (...given: unknown[]) => {

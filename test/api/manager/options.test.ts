@@ -130,7 +130,7 @@ describe('an option that does not exist is refused, rather than ignored without 
     }
   })
 
-  it('an option of the manager, of an edge or of the cookie is known to the two others', () => {
+  it('an option of the manager, of visits or of the cookie is known to the two others', () => {
     for (const [owner, others] of [
       ['SessionManager', ['cookie', 'nodeVisits', 'fetchVisits', 'openVisit']],
       ['cookie', ['SessionManager', 'nodeVisits', 'fetchVisits', 'openVisit']],

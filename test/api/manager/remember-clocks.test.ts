@@ -14,7 +14,7 @@ describe('on nodes whose clocks are up to five minutes apart', () => {
       return { ...at, other: at.manager({ now: () => at.clock() + skew }) }
     }
 
-    it(`parallel recalls are no theft, also where the browser comes back in between ${apart}`, async () => {
+    it(`parallel uses of a token are no theft, also where the browser comes back in between ${apart}`, async () => {
       for (const swapped of [false, true]) {
         const at = skewed()
         const { token } = await device(at)
@@ -34,7 +34,7 @@ describe('on nodes whose clocks are up to five minutes apart', () => {
       }
     })
 
-    it(`a recall that is tried again since its response was lost is no theft, at any time ${apart}`, async () => {
+    it(`a use of a token that is tried again since its response was lost is no theft, at any time ${apart}`, async () => {
       for (let wait = 0; wait <= 30 * MINUTE; wait += 20 * SECOND)
         for (const swapped of [false, true]) {
           const at = skewed()

@@ -362,7 +362,7 @@ it('revoking a device ends its token and the session that it started, told as re
   )
 })
 
-it('an older password version is worth nothing, by the floor and by the option', async () => {
+it('an older password version is worth nothing, by the minimum in the store and by the option', async () => {
   const at = setUp()
   const old = await at.sessions.create({ user: { ...user, passwordVersion: 1 } })
   const token = await at.sessions.issueRememberToken(old)
@@ -405,7 +405,7 @@ it('neither a token nor a part of one is in the store', async () => {
     expect(content.includes(secret)).toBe(false)
 })
 
-it('recall costs four calls at a rotation and two in the grace', async () => {
+it('a token costs four calls at a rotation and two in the grace', async () => {
   const at = setUp()
   const { token } = await device(at)
   at.store.reset()

@@ -113,7 +113,7 @@ it('openVisit refuses requests of servers: it would never see their cookie', () 
   expect(() => openVisit(sessions, new Own())).not.toThrow()
 })
 
-it('every edge refuses a store where the manager belongs, and whatever else is none', () => {
+it('visits of every kind refuse a store where the manager belongs, and whatever else is none', () => {
   const request: VisitRequest = { method: 'GET', cookie: null, secure: true, header: () => null }
   const edges: [string, (sessions: never) => unknown][] = [
     ['nodeVisits', sessions => nodeVisits(sessions)],
@@ -178,12 +178,6 @@ it('a visit refuses what is no login and no first data, with a session and witho
     )
     expect((await visit.get())?.secret ?? null).toBe(cookie === null ? null : secret)
   }
-})
-
-it('a logout refuses a callback at once, as its users from Passport pass one, and says to await it', async () => {
-  const { sessions } = makeSessions()
-  const visit = openVisit(sessions, { method: 'POST', secure: true, cookie: null, header: () => null })
-  expect(() => (visit.logOut as (callback: unknown) => unknown)(() => {})).toThrow(/takes no callback.* await it/)
 })
 
 it('a failure whose promise nobody awaits is an unhandled rejection, as any other', async () => {

@@ -13,7 +13,7 @@ const login = async (sessions: Manager, options?: FetchVisitsOptions) => {
   return { session, cookie: jar(visit.respond(new Response()).headers.getSetCookie()) }
 }
 
-describe('the fetch edge', () => {
+describe('fetchVisits', () => {
   it('logs in, shows the profile and logs out', async () => {
     const { sessions } = makeSessions()
     const visits = fetchVisits(sessions)

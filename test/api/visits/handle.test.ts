@@ -134,9 +134,9 @@ describe('visits.handle', () => {
   })
 })
 
-describe('an upgrade over the fetch edge', () => {
+describe('an upgrade over fetchVisits', () => {
   const websocket = { connection: 'upgrade', upgrade: 'websocket' }
-  it('begins, slides and recalls nothing: its 101 carries no cookie', async () => {
+  it('begins and prolongs nothing, and uses no remember token: its 101 carries no cookie', async () => {
     const made = makeSessions({ rememberFor: '30d' })
     const visits = fetchVisits(made.sessions)
     const login = await visits.handle(request(), async visit => {

@@ -67,7 +67,7 @@ describe('without HTTPS', () => {
     expect(calls).toEqual([])
   })
 
-  it('no refusal names an option that its edge does not have', async () => {
+  it('no refusal names an option that its visits do not have', async () => {
     const { sessions } = makeSessions()
     const ada = { user: { id: 1, name: 'ada' } }
     const fetched = fetchVisits(sessions)

@@ -222,7 +222,7 @@ describe('one refusal is one event', () => {
     expect(refusals).toHaveLength(1)
   })
 
-  it('over nodeVisits and fetchVisits, however often the edge is asked', async () => {
+  it('over nodeVisits and fetchVisits, however often the visit is asked', async () => {
     const { sessions, refusals } = telling()
     const visits = nodeVisits(sessions)
     const { port, send } = await listen(async (request, response) => {
@@ -262,7 +262,7 @@ describe('the error of a refusal has a code, and says what is wrong and what wou
     ])
   })
 
-  it('without HTTPS: what tells this edge about HTTPS, and how to do without', async () => {
+  it('without HTTPS: what tells these visits about HTTPS, and how to do without', async () => {
     const { sessions } = makeSessions()
     expect(await refusal(visitOf(sessions, null, { secure: false }).logIn(ada))).toEqual([
       'ERR_SESSION_INSECURE',
@@ -273,7 +273,7 @@ describe('the error of a refusal has a code, and says what is wrong and what wou
     ])
   })
 
-  it('openVisit says where an option of other edges belongs', () => {
+  it('openVisit says where an option of other visits belongs', () => {
     const { sessions } = makeSessions()
     const request = { method: 'GET', cookie: null, secure: true, header: headers({}) }
     for (const option of [{ trustedProxies: ['10.0.0.0/8'] }, { isSecure: () => true }])
@@ -339,7 +339,7 @@ describe('what an event of a refusal holds', () => {
     )
   })
 
-  it('is text, also where an edge of one’s own gives something else', async () => {
+  it('is text, also where a server of one’s own gives something else', async () => {
     const { sessions, refusals } = telling()
     const odd = { method: undefined, header: () => ['https://evil.example', 'null'] } as unknown as Partial<Request>
     await expect(visitOf(sessions, null, odd).get()).rejects.toMatchObject({ code: 'ERR_SESSION_CROSS_ORIGIN' })

@@ -39,7 +39,7 @@ describe('several session IDs', () => {
     }
   })
 
-  it('recall no session either: each page view would begin one, and the last would be taken for a theft', async () => {
+  it('bring no session back either: each page view would begin one, and the last would be taken for a theft', async () => {
     const made = makeSessions({ rememberFor: '30d' })
     const { cookie, token } = await loggedIn(made, { ...ada, remember: true })
     for (let view = 0; view < 3; view += 1) {

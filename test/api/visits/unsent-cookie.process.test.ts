@@ -169,7 +169,7 @@ describe('a cookie that is in no head', () => {
   })
 })
 
-describe('the warning of an edge', () => {
+describe('the warning', () => {
   const request = () => new Request('https://app.example.com/', { method: 'POST' })
 
   /** What the process is warned of meanwhile. Fresh: whether a warning was given is kept by the process. */

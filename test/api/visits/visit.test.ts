@@ -375,7 +375,7 @@ describe('the cookie goes with the session', () => {
     expect(made.calls.filter(call => call === 'touch')).toHaveLength(4)
   })
 
-  it('is never sent again with a lifetime that does not slide', async () => {
+  it('is never sent again with a lifetime that no use prolongs', async () => {
     for (const lifetime of ['absolute', 'browser'] as const) {
       const options = { cookie: { lifetime } }
       const made = makeSessions()
@@ -408,7 +408,7 @@ describe('the cookie goes with the session', () => {
     expect(made.calls).toEqual(['read', 'read'])
   })
 
-  it('slides with a later look that is a visit: a poll or a log that looked first does not keep it from that', async () => {
+  it('is prolonged by a later look that is a use: a poll or a log that looked first does not keep it from that', async () => {
     for (const verb of ['get', 'requireUser', 'csrfToken'] as const) {
       const made = makeSessions()
       const { cookie } = await loggedIn(made)
@@ -876,7 +876,7 @@ describe('remember me', () => {
   })
 })
 
-describe('options of an edge', () => {
+describe('options of visits', () => {
   const { sessions } = makeSessions()
   const wrong: [unknown, RegExp][] = [
     [{ rememberCookie: { name: 'session_id' } }, /rememberCookie\.name: "session_id"/],

@@ -223,7 +223,7 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
     expect(await server.cli('EXISTS', nameOf(key))).toBe('0')
   })
 
-  it('does not keep a user out: an index or a floor of another type is replaced', async () => {
+  it('does not keep a user out: an index or a minimum password version of another type is replaced', async () => {
     const index = `coatcheck:{${store.shard('50')}}:u:50`
     const floor = `coatcheck:{${store.shard('50')}}:v:50`
     for (const [command, ...rest] of [

@@ -110,7 +110,7 @@ describe('the model of the contract', { timeout: 180_000 }, () => {
       }
     }))
 
-  it('only raises a floor, and lets no older login in below it (G3)', () =>
+  it('only raises a minimum password version, and lets no older login in below it (G3)', () =>
     always(steps => {
       for (const { call, before, after } of steps) {
         for (const [userId, { passwordVersion, until }] of before.minPasswordVersions) {

@@ -84,7 +84,7 @@ describe('a registration is answered', () => {
     expect(await told(await next.browser.register())).toEqual(refused(403, 'no_offer'))
   })
 
-  it('403, where it began at an edge that binds none', async () => {
+  it('403, where it began with visits that bind none', async () => {
     const { store, clock } = service()
     const sessions = new SessionManager({ store, now: clock, sweepInterval: false })
     const plain = fetchVisits(sessions).of(new Request('https://shop.example/', { method: 'POST' }))

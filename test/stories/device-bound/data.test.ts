@@ -71,6 +71,38 @@ describe('the binding stays', () => {
     expect(Object.keys((await session())!.data).sort()).toEqual(['n', '~device.0'])
   })
 
+  it('where a visit takes it: there is no such key for the application', async () => {
+    const { browser, session } = await bound()
+    for (const key of ['~device.0', '~device.1']) {
+      const before = (await session())!.data
+      expect(Object.keys(before)).toEqual([key])
+      await browser.page(async visit => {
+        expect(await visit.take(key)).toBeUndefined()
+        return new Response()
+      })
+      expect((await session())!.data).toEqual(before)
+      if (key === '~device.0') await browser.register()
+    }
+    expect(await browser.user()).toBe('ada')
+  })
+
+  it('where a function of a visit changes whatever it finds in the data: it does not find it', async () => {
+    const { browser, session } = await bound({ initial: () => ({ cart: { hats: 1 } }) })
+    await browser.register()
+    const before = deviceOf((await session())!)
+    const found: string[] = []
+    await browser.page(async visit => {
+      await visit.update((data: Record<string, Record<string, unknown>>) => {
+        found.push(...Object.keys(data))
+        for (const value of Object.values(data)) for (const key of Object.keys(value)) value[key] = 7
+      })
+      return new Response()
+    })
+    const after = (await session())!
+    expect([found, deviceOf(after), after.data]).toMatchObject([['cart'], before!, { cart: { hats: 7 } }])
+    expect(await browser.user()).toBe('ada')
+  })
+
   it('where a function fails, which writes nothing', async () => {
     const { browser } = await bound()
     await browser.register()

@@ -40,7 +40,7 @@ describe('a login', () => {
     expect(store.counts()).toEqual({ create: 1 })
   })
 
-  it('offers nothing to visitors, and nothing where the edge binds none', async () => {
+  it('offers nothing to visitors, and nothing where the visits bind none', async () => {
     const { sessions, client, edge } = setUp()
     const visitor = client()
     const response = await visitor.page(async visit => {

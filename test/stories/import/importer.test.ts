@@ -202,6 +202,37 @@ describe('parallel requests with one old cookie', () => {
   })
 })
 
+describe('login', () => {
+  const max = { user: { id: 7n, name: 'max' } }
+  const other = 'YW5vdGhlciBzZXNzaW9uIG9mIDI0IGNoYXJz'
+  const strangers = { importer: { toLogin: () => null } }
+
+  it.each([
+    ['one', OLD, {}],
+    ['one that no user was found for', OLD, strangers],
+    ['one of two', `${OLD}; ${connectSid(other)}`, {}],
+  ])('ends the old session too, %s: it is nobody once the new one is over', async (_, header, options) => {
+    const world = withAda()
+    world.old.put(other, { cookie: cookieAt(BEGIN), ...ada })
+    const node = world.node(options)
+    const { visit, next } = await node.ask(header, { method: 'POST' })
+    const { key } = await visit.logIn(max)
+    expect((await world.two.ask(next())).name).toBe('max')
+    await world.one.sessions.revoke(7n, key)
+    world.put()
+    for (const cookie of [OLD, ...header.split('; ')]) expect((await world.two.ask(cookie)).name).toBeNull()
+    expect(await listOf(world)).toEqual([])
+  })
+
+  it('fails while the old store is down, if it cannot say what an old cookie leads to, and begins nothing', async () => {
+    const world = withAda()
+    const { visit } = await world.node(strangers).ask(OLD, { method: 'POST' })
+    world.old.fault = () => new Error('ECONNREFUSED')
+    await expect(visit.logIn(max)).rejects.toMatchObject({ status: 503 })
+    expect([visit.finish().cookies, await world.one.sessions.list(7n)]).toEqual([[], []])
+  })
+})
+
 describe('logout', () => {
   it('ends the new session for good: a late request with the old cookie does not bring it back', async () => {
     const world = withAda()
@@ -270,8 +301,8 @@ describe('logout', () => {
     expect(name).toBe('max')
     world.old.fault = () => new Error('ECONNREFUSED')
     await expect(visit.logOut()).rejects.toMatchObject({ status: 503 })
+    expect(visit.finish().cookies).toEqual([])
     world.old.fault = null
-    expect(next()).toBe(OLD)
     await (await world.one.ask(next(), { method: 'POST' })).visit.logOut()
     expect(world.old.records.size).toBe(0)
     expect((await world.two.ask(OLD)).name).toBeNull()
@@ -391,7 +422,7 @@ describe('logout', () => {
     expect((await world.two.ask(OLD)).name).toBeNull()
     world.clock.now = BEGIN + 25 * HOUR
     world.old.put(SID, { cookie: cookieAt(world.clock.now), ...ada })
-    expect((await world.two.ask(OLD)).name, 'the floor is forgotten by now').toBeNull()
+    expect((await world.two.ask(OLD)).name, 'the minimum password version is forgotten by now').toBeNull()
   })
 })
 

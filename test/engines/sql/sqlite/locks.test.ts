@@ -300,7 +300,7 @@ function locks(driver: SqliteDriver) {
       expect(left()).toBe(0)
     })
 
-    it('raises the floor first, keeps what it did when time runs out, and ends when it is repeated', async () => {
+    it('raises the minimum password version first, keeps what it did when time runs out, and ends when it is repeated', async () => {
       const { free, connection, userId, left } = await many()
       const real = performance.now.bind(performance)
       const clock = vi.spyOn(performance, 'now')
