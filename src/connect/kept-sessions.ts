@@ -1,5 +1,6 @@
 // The sessions of a middleware as records of ours. The middleware draws the ID, and loads and saves a session as a whole. We
 // remember each load, so that a save writes only the keys that changed, and only if the session is still there.
+import type { CreateResult, SessionRecord } from '../contract/store.ts'
 import { type Context, contextOf } from '../manager/context.ts'
 import { fromSnapshot, recordOfSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
@@ -14,6 +15,7 @@ import { changeOf, dataOf, hasExpired, type Texts, textsOf, toStore, type Values
 
 // biome-ignore lint/suspicious/noExplicitAny: of any data and user IDs
 export type AnyManager = SessionManager<any, any, any>
+export type UserOf = (data: Values, request: Values) => ConnectUser | null | undefined
 
 /** A session object of a middleware as it was when it was loaded or last saved. */
 export class Held {
@@ -53,13 +55,13 @@ const MIN_DIFFERENCE = 5
 export class KeptSessions {
   readonly manager: AnyManager
   readonly #context: Context
-  readonly #userOf: (data: Values, request: Values) => ConnectUser | null | undefined
+  readonly #userOf: UserOf
   readonly #shard: string
   /** The IDs of sessions that moved, by the first one, so that a request reads once. */
   readonly #moved = new Recent<SessionId>(Number.POSITIVE_INFINITY)
   #lastNew = ''
 
-  constructor(manager: AnyManager, userOf: (data: Values, request: Values) => ConnectUser | null | undefined) {
+  constructor(manager: AnyManager, userOf: UserOf) {
     this.manager = manager
     this.#context = contextOf(manager, 'connectStore: ')
     this.#userOf = userOf
@@ -114,6 +116,23 @@ export class KeptSessions {
     return this.manager.destroy(this.idOf(sid))
   }
 
+  /** Begins a session of another store under the same ID; the answer of ours. It is no login: no limit counts it. */
+  async insert(sid: string, texts: Texts): Promise<CreateResult['outcome']> {
+    const context = this.#context.begin()
+    const record = this.#recordOf(sid, toStore(texts), {}, true)
+    const { outcome } = await context.calls.create(record, {}, context.call())
+    if (outcome === 'created') context.created(this.idOf(sid), record)
+    return outcome
+  }
+
+  /** No password was verified for a session that another store has, or that is set by hand. */
+  #recordOf(sid: string, texts: Texts, request: Values, byHand: boolean): SessionRecord {
+    const context = this.#context
+    const values = dataOf(texts)
+    const data = initialData(context, { data: values, ...(byHand && { verifiedAt: null }) })
+    return newRecord(context, this.idOf(sid), this.#ownerOf(values, request), data, context.now())
+  }
+
   /** The session, new or found by hand; `null` if it has ended meanwhile. */
   async #begin({ sid, request }: Held, texts: Texts, byHand: boolean): Promise<Held | null> {
     const context = this.#context.begin()
@@ -121,16 +140,14 @@ export class KeptSessions {
     const isEnded = () => context.recentlyEnded.isEnded(context.keyOf(id))
     if (isEnded()) return null
     this.#checkNew(sid)
-    const values = dataOf(texts)
-    const owner = this.#ownerOf(values, request)
-    const call = context.call()
-    // No password was verified for a session that is set by hand.
-    const data = initialData(context, { data: values, ...(byHand && { verifiedAt: null }) })
-    const record = newRecord(context, id, owner, data, call.now)
-    const answer = await context.calls.create(record, limitFor(context, owner), call)
-    context.reportAnswer(answer, owner)
-    const there = answer.outcome === 'collision' && byHand ? await this.load(sid) : null
-    if (there !== null) return there
+    const record = this.#recordOf(sid, texts, request, byHand)
+    const answer = await context.calls.create(record, limitFor(context, record), context.call())
+    context.reportAnswer(answer, record)
+    if (answer.outcome === 'collision') {
+      const there = byHand ? await this.load(sid) : null
+      // A note says that it has ended.
+      if (there !== null || (await context.storedRecord(record.key))?.kind === 'remember') return there
+    }
     if (answer.outcome !== 'created') throw refusal(context, answer.outcome)
     const session = context.created(id, record)
     // Destroyed by another part of this request, before the store had it.

@@ -51,6 +51,10 @@ export function hasExpired(texts: Texts): boolean {
   return typeof expires === 'string' && Date.parse(expires) <= Date.now()
 }
 
+/** A session of which another store says that it lives: `expires` may be of its last save, and it was in use since. */
+export const asLive = (texts: Texts): Texts =>
+  hasExpired(texts) ? withCookie(texts, { ...cookieIn(texts), expires: null }) : texts
+
 /**
  * A cookie with a `maxAge` expires that long after each request: its stored part stays the same. In whole seconds, since
  * express-session takes a millisecond off it whenever the clock goes on between its two looks at it.
