@@ -61,24 +61,11 @@ describe.each([
             expect(`${subpath}: ${shown}`).toBe(`${subpath}: ${name}`)
   })
 
-  it('says in stack traces which subpath or room of the package the code belongs to', async () => {
+  it('says in stack traces which function of the package threw', async () => {
     for (const program of ['traces.mjs', 'traces.cjs']) {
-      const extension = program.endsWith('.mjs') ? 'js' : 'cjs'
       const stacks: Record<string, string> = JSON.parse(await project.node(program))
-      const places = Object.fromEntries(
-        Object.entries(stacks).map(([name, stack]) => [
-          name,
-          [...stack.matchAll(/coatcheck\/dist\/([^:]+):\d+:\d+/g)].map(match => match[1]),
-        ]),
-      )
-      const file = (path: string) => `${path}.${extension}`
-      expect(places.option?.at(0)).toBe(file('core/text'))
-      expect(places.option?.at(-1)).toBe(file('core/manager'))
       expect(stacks.option).toContain('at new SessionManager (')
-      expect(places.outage?.at(0)).toBe(file('core/guard'))
-      expect(places.visits?.at(-1)).toBe(file('core/visits-node'))
       expect(stacks.visits).toContain('at nodeVisits (')
-      expect(places.store).toContain(file('stores/memory'))
       expect(stacks.store).toContain('at new MemoryStore (')
     }
   })
