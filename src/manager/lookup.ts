@@ -5,6 +5,7 @@ import { deriveId, isId, isKey, type SessionKey, shardOf } from '../session/id.t
 import { type AnySession, keySpaceOf, recordOf, wasFoundByOldId } from '../session/session.ts'
 import { passwordVersionOf } from '../session/users.ts'
 import type { Rule } from '../text/check-options.ts'
+import { IS_DEBUG, noSession } from '../text/debug.ts'
 import { within } from '../time/within.ts'
 import type { Context, Found } from './context.ts'
 
@@ -64,7 +65,7 @@ function foundIn(
   { record, forward, corrupt }: Reading,
 ): Found | null | Promise<Found | null> {
   if (record !== null) {
-    if (record.kind !== 'session' || !(record.expiresAt > now)) return null
+    if (record.kind !== 'session' || !(record.expiresAt > now)) return none(context, id)
     const userId = context.userIdOf(record)
     if (record.userId !== null && userId === null) {
       const cause = `user ID is not of kind '${context.options.userIds}'`
@@ -75,14 +76,21 @@ function foundIn(
     return context.options.getPasswordVersion === undefined ? found : unlessOutdated(context, found)
   }
   if (corrupt !== null) context.emit({ type: 'corrupt-record', key: context.keyOf(id), cause: corrupt })
-  if (forward === null) return null
+  if (forward === null) return none(context, id)
   context.recentlyEnded.noteNewId(context.keyOf(id), forward.movedTo)
   const next = followed < MAX_FORWARDS ? nextIdOf(context, id, forward, now) : null
-  return next === null ? null : find(context, next, now, followed + 1)
+  return next === null ? none(context, id, 'under a new ID already') : find(context, next, now, followed + 1)
+}
+
+/** No session, and why. */
+function none(context: Context, id: string, reason = 'not live (unknown, expired or ended)'): null {
+  const key = IS_DEBUG ? context.keyOf(id) : null
+  if (key !== null) noSession(context.recentlyEnded.isEnded(key) ? 'ended in this process' : reason, key)
+  return null
 }
 
 async function unlessOutdated(context: Context, found: Found): Promise<Found | null> {
-  return (await isOutdated(context, found.record)) ? null : found
+  return (await isOutdated(context, found.record)) ? none(context, found.id, 'refused by the password version') : found
 }
 
 /** The holder of the old ID derives the new one; a reader of the store cannot. */
