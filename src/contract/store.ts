@@ -207,7 +207,7 @@ export interface Store {
   /** Raises `seenAt` and `expiresAt` (never lowers them, never above `absoluteExpiresAt`) of a live record. */
   touch(key: string, seenAt: number, expiresAt: number, call: StoreCall): Promise<'touched' | 'gone'>
   /**
-   * Ends the old session and makes the new one live, in one atomic step; a series that ends moves by it, too. Where the
+   * Ends the old session and makes the new one live, in one atomic step. Where the
    * two keys live on different shards (never with `forward`): the new one is written first; if the old one cannot be
    * ended, the new one is removed again and the call answers `'gone'` or `'conflict'`, or rejects.
    */

@@ -77,14 +77,18 @@ export const creating: readonly Case[] = rules({
     const late = kit.record({ userId, kind: 'remember', parent: session.key })
     assert.equal((await kit.create(late)).outcome, 'orphan')
   },
-  async 'answers orphan where the parent has expired or was ended'(kit) {
+  async 'answers orphan where the parent has expired, was ended or has another key'(kit) {
     const userId = kit.user()
     const expired = await kit.put({ userId, kind: 'remember', expiresAt: kit.now })
     assert.equal((await kit.create(kit.record({ userId, parent: expired.key }))).outcome, 'orphan')
     const ended = await kit.put({ userId, kind: 'remember' })
     await kit.store.delete(ended.key, { now: kit.now })
     assert.equal((await kit.create(kit.record({ userId, parent: ended.key }))).outcome, 'orphan')
-    assert.deepEqual(await kit.keys(userId), [])
+    const old = await kit.put({ userId })
+    const { key } = await kit.forward(old)
+    assert.equal((await kit.create(kit.record({ userId, kind: 'remember', parent: old.key }))).outcome, 'orphan')
+    assert.deepEqual(await kit.keys(userId), [key])
+    assert.deepEqual(await kit.keys(userId, 'remember'), [])
   },
   async 'creates a session whose parent is alive, and keeps the parent in the record'(kit) {
     const userId = kit.user()

@@ -173,32 +173,6 @@ export const replacing: readonly Case[] = rules({
     const next = await kit.forward(old)
     await kit.isExactly(next)
   },
-  async 'moves a series as it does a session: nothing begins with the old key, and an end of that ends the series'(
-    kit,
-  ) {
-    const userId = kit.user()
-    const asked = await kit.put({ userId })
-    const series = await kit.put({ userId, kind: 'remember', parent: asked.key, data: '{"s":1}' })
-    const child = await kit.put({ userId, parent: series.key })
-    await kit.store.delete(asked.key, { now: kit.now })
-    const moved = kit.successor(series, { data: '{"s":2}' })
-    const until = series.expiresAt
-    const call = { now: kit.now }
-    const result = await kit.store.replace(series.key, 1, moved, { forward: { salt: '', until } }, call)
-    assert.deepEqual(result, { outcome: 'created', ended: [] })
-    assert.deepEqual(await kit.store.read(series.key, call), { movedTo: moved.key, salt: '', until })
-    await kit.isExactly(moved)
-    assert.deepEqual(await kit.keys(userId, 'remember'), [moved.key])
-    assert.deepEqual(await kit.keys(userId), [child.key])
-    assert.equal((await kit.create(kit.record({ userId, parent: series.key }))).outcome, 'orphan')
-    // Long after: the forward is there until the series would have expired.
-    const later = { now: until - 1 }
-    assert.deepEqual(await kit.store.read(series.key, later), { movedTo: moved.key, salt: '', until })
-    assert.equal(await kit.store.delete(series.key, call), true)
-    assert.deepEqual(await kit.keys(userId, 'remember'), [])
-    assert.equal(await kit.store.read(series.key, call), null)
-    assert.equal(await kit.store.delete(series.key, call), false)
-  },
   async 'does not count the replaced session of the same user for the limit'(kit) {
     const userId = kit.user()
     const old = await kit.put({ userId })

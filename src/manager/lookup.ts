@@ -1,6 +1,5 @@
 // Finds the record for a caller's session, ID or key.
 import { CLOCK_TOLERANCE, type Forward, type SessionRecord } from '../contract/store.ts'
-import type { Reading } from '../guard/store-calls.ts'
 import { deriveId, isId, isKey, type SessionKey, shardOf } from '../session/id.ts'
 import { type AnySession, keySpaceOf, recordOf, wasFoundByOldId } from '../session/session.ts'
 import { passwordVersionOf } from '../session/users.ts'
@@ -8,6 +7,7 @@ import type { Rule } from '../text/check-options.ts'
 import { IS_DEBUG, noSession } from '../text/debug.ts'
 import { within } from '../time/within.ts'
 import type { Context, Found } from './context.ts'
+import { held } from './records.ts'
 
 /** A session of any data and user IDs, or the value of its cookie. */
 export type AnyRef = AnySession | string | null | undefined
@@ -41,56 +41,55 @@ export function idOf(context: Context, ref: AnyRef): string | null {
 }
 
 /** The session that a method works on: the snapshot that the caller holds, otherwise the one that the store has. */
-export function findCurrent(context: Context, ref: AnyRef): Found | null | Promise<Found | null> {
+export async function findCurrent(context: Context, ref: AnyRef): Promise<Found | null> {
   if (typeof ref === 'object' && ref !== null) return fromSnapshot(context, ref)
   const id = idOf(context, ref)
   return id === null ? null : find(context, id, context.now())
 }
 
-/**
- * The live session that an ID leads to, also by new IDs within their grace. No promise if the store returns none: async
- * functions here and in the callers would slow a `get` from memory by a fifth.
- */
-export function find(context: Context, id: string, now: number, followed = 0): Found | null | Promise<Found | null> {
-  const reading = context.calls.read(context.keyOf(id), context.call(now))
-  if (!(reading instanceof Promise)) return foundIn(context, id, now, followed, reading)
-  return reading.then(read => foundIn(context, id, now, followed, read))
+/** The live session that an ID leads to, also by new IDs within their grace. */
+export async function find(context: Context, start: string, now: number): Promise<Found | null> {
+  for (let [id, followed] = [start, 0]; ; followed += 1) {
+    const key = context.keyOf(id)
+    const reading = context.calls.read(key, context.call(now))
+    const { record, forward, corrupt } = reading instanceof Promise ? await reading : reading
+    if (corrupt !== null) context.emit({ type: 'corrupt-record', key, cause: corrupt })
+    if (record !== null) return foundIn(context, id, record, now, followed > 0)
+    if (forward === null) return none(context, key)
+    context.recentlyEnded.noteNewId(key, forward.movedTo)
+    const next = followed < MAX_FORWARDS ? nextIdOf(context, id, forward, now) : null
+    if (next === null) return none(context, key, 'under a new ID already')
+    id = next
+  }
 }
 
+/** The session of a record, if it is live and the user's password version does not refuse it. */
 function foundIn(
   context: Context,
   id: string,
+  stored: SessionRecord,
   now: number,
-  followed: number,
-  { record, forward, corrupt }: Reading,
+  isByOldId: boolean,
 ): Found | null | Promise<Found | null> {
-  if (record !== null) {
-    if (record.kind !== 'session' || !(record.expiresAt > now)) return none(context, id)
-    const userId = context.userIdOf(record)
-    if (record.userId !== null && userId === null) {
-      const cause = `user ID is not of kind '${context.options.userIds}'`
-      context.emit({ type: 'corrupt-record', key: record.key as SessionKey, cause })
-      return null
-    }
-    const found = { id, record, userId, isByOldId: followed > 0 }
-    return context.options.getPasswordVersion === undefined ? found : unlessOutdated(context, found)
+  const record = held(stored)
+  if (record.kind !== 'session' || !(stored.expiresAt > now)) return none(context, record.key)
+  if (!(record.expiresAt > now)) return none(context, record.key, 'past a shorter time limit')
+  const userId = context.userIdOf(record)
+  if (record.userId !== null && userId === null) {
+    const cause = `user ID is not of kind '${context.options.userIds}'`
+    context.emit({ type: 'corrupt-record', key: record.key as SessionKey, cause })
+    return null
   }
-  if (corrupt !== null) context.emit({ type: 'corrupt-record', key: context.keyOf(id), cause: corrupt })
-  if (forward === null) return none(context, id)
-  context.recentlyEnded.noteNewId(context.keyOf(id), forward.movedTo)
-  const next = followed < MAX_FORWARDS ? nextIdOf(context, id, forward, now) : null
-  return next === null ? none(context, id, 'under a new ID already') : find(context, next, now, followed + 1)
+  const found = { id, record, userId, isByOldId }
+  if (context.options.getPasswordVersion === undefined) return found
+  const refused = 'refused by the password version'
+  return isOutdated(context, record).then(isOver => (isOver ? none(context, record.key, refused) : found))
 }
 
 /** No session, and why. */
-function none(context: Context, id: string, reason = 'not live (unknown, expired or ended)'): null {
-  const key = IS_DEBUG ? context.keyOf(id) : null
-  if (key !== null) noSession(context.recentlyEnded.isEnded(key) ? 'ended in this process' : reason, key)
+function none(context: Context, key: string, reason = 'not live (unknown, expired or ended)'): null {
+  if (IS_DEBUG) noSession(context.recentlyEnded.isEnded(key) ? 'ended in this process' : reason, key)
   return null
-}
-
-async function unlessOutdated(context: Context, found: Found): Promise<Found | null> {
-  return (await isOutdated(context, found.record)) ? none(context, found.id, 'refused by the password version') : found
 }
 
 /** The holder of the old ID derives the new one; a reader of the store cannot. */
@@ -109,9 +108,10 @@ export async function isOutdated(context: Context, record: SessionRecord): Promi
 
 /** The user's live sessions, without those that the application's password version refuses. */
 export async function recordsOfUser(context: Context, user: string): Promise<SessionRecord[]> {
-  const records = await context.calls.listUser(user, 'session', context.call())
+  const call = context.call()
+  const records = (await context.calls.listUser(user, 'session', call)).map(held)
   const version = records.length === 0 ? 0 : await passwordVersionNow(context, user)
-  return records.filter(record => (record.passwordVersion ?? 0) >= version)
+  return records.filter(record => record.expiresAt > call.now && (record.passwordVersion ?? 0) >= version)
 }
 
 /** The user's password version, 0 if the application does not say. The lookup has what is left of `storeTimeout`. */

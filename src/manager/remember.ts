@@ -116,11 +116,6 @@ async function redeem(
   const { key, verifier } = presented
   for (let found: typeof start | null = start; found !== null; found = await readUsable(context, key)) {
     const { record, series } = found
-    if (series.ending !== undefined) {
-      // An earlier call failed on the way.
-      await endSeries(context, record, series.ending.reason)
-      return null
-    }
     const now = context.now()
     const wasUsed = isVerifier(verifier, series.previous)
     const age = now - (series.touchedAt ?? series.rotatedAt)

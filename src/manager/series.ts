@@ -1,7 +1,6 @@
 // A remember-me series is the record behind all remember tokens of one device. How it is read and written, and how it
 // ends, with the sessions that began with its tokens.
 import { timingSafeEqual } from 'node:crypto'
-import { SessionStoreError } from '../contract/errors.ts'
 import type { SessionRecord } from '../contract/store.ts'
 import { afterWrite, eachWrite } from '../guard/store-calls.ts'
 import { hashOf, keyOf, newWriteId, type SessionKey } from '../session/id.ts'
@@ -27,8 +26,6 @@ export interface Series {
   readonly mustEndEarlier?: true | undefined
   /** `createdAt` of the session that asked for the token: the same device. */
   readonly issuedFor: number
-  /** Set while the sessions of this series end. It is then stored under another key; this is its first key, and the reason. */
-  readonly ending?: { readonly key: string; readonly reason: SeriesEnd }
 }
 
 const TOKEN = /^([A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{43})$/
@@ -64,7 +61,7 @@ export function parseSeries(text: string): Series | null {
   }
 }
 
-/** The live series that a token's key leads to, also one whose end is not finished. */
+/** The live series that a token's key leads to. */
 export async function readSeries(
   context: Context,
   key: string,
@@ -101,67 +98,35 @@ export async function noteTouch(context: Context, session: SessionRecord): Promi
   }
 }
 
-/** The key of a series while its sessions are being ended: under the key that a token leads to it is not live. */
-const endingKey = (key: string): SessionKey => keyOf(key, 'ending')
-
 /**
- * Ends a series and the sessions that began with its tokens, except one. First, one atomic step moves the series to another
- * key: from then on no session can begin with it. When its last session has ended, the series is deleted. If a call fails in
- * between, a repeated call finds the series through the forward.
+ * Ends a series and the sessions that began with its tokens, except one. The series goes between two looks for its sessions:
+ * until then it may begin one, and a call that failed and is repeated still finds it.
  */
 export async function endSeries(
   context: Context,
-  found: SessionRecord,
+  { key, userId }: SessionRecord,
   reason: SeriesEnd,
   exceptKey: string | null = null,
 ): Promise<void> {
-  const { userId } = found
-  const key = parseSeries(found.data)?.ending?.key ?? found.key
   if (reason === 'logout') context.recentlyEnded.noteEnd(key, exceptKey)
-  const movedFor = await move(context, found, key, reason)
-  const isMoved = movedFor !== null
-  const isTheft = reason === 'theft' || movedFor === 'theft'
-  const endSessions = async () => {
-    if (isTheft && context.options.onTheft === 'invalidate-user')
-      await context.endUser(userId!, { exceptKey: isMoved ? endingKey(key) : key })
-    else await endSessionsOf(context, key, userId, isTheft ? 'theft' : reason, each => each.key === exceptKey)
-  }
+  const isOfUser = reason === 'theft' && context.options.onTheft === 'invalidate-user'
+  const endSessions = (): Promise<unknown> =>
+    isOfUser
+      ? context.endUser(userId!, { exceptKey: key })
+      : endSessionsOf(context, key, userId, reason, each => each.key === exceptKey)
+  await endSessions()
   await afterWrite(async () => {
-    await endSessions()
-    // The forward goes with the series. Only the call that deletes it emits the theft: parallel requests with one token emit
-    // one event.
-    const isDeleted = await context.calls.delete(key, context.call())
-    // A series that could not be moved began sessions until now.
-    if (!isMoved) await endSessions()
-    if (isTheft && isDeleted)
-      context.emit({ type: 'remember-theft', key: key as SessionKey, userId: context.userIdOf(found) })
-  })
-}
-
-/**
- * Moves a live series, with a forward for as long as it would have lived. Answers why it ends, by the first call that moved
- * it; `null` if the store refuses to write the forward: a logout must not wait until a full store has room.
- */
-async function move(context: Context, found: SessionRecord, key: string, reason: SeriesEnd): Promise<SeriesEnd | null> {
-  for (let record: SessionRecord | null = found; record !== null; record = await context.storedRecord(key)) {
-    const series = parseSeries(record.data)
-    // A series that cannot be read begins no session, and is deleted when its sessions have ended.
-    if (series === null) return reason
-    if (series.ending !== undefined) return series.ending.reason
-    const data = JSON.stringify({ ...series, ending: { key, reason } })
-    const next = { ...record, key: endingKey(key), data, version: 1, writeId: newWriteId() }
-    const forward = { salt: '', until: record.expiresAt }
+    let isDeleted = true
     try {
-      const { outcome } = await context.calls.replace(key, record.version, next, { forward }, context.call())
-      if (outcome === 'created') return reason
-      // Refused because of a newer password version: all of the user is being ended.
-      if (outcome !== 'conflict' && outcome !== 'gone') return null
-    } catch (error) {
-      if (error instanceof SessionStoreError && error.outcome === 'not-applied') return null
-      throw error
+      isDeleted = await context.calls.delete(key, context.call())
+    } finally {
+      // Only the call that deletes it tells of the theft: parallel requests with one token tell once. If the answer is lost,
+      // nobody else may.
+      if (reason === 'theft' && isDeleted)
+        context.emit({ type: 'remember-theft', key: key as SessionKey, userId: context.userIdOf({ userId }) })
     }
-  }
-  return reason
+    await endSessions()
+  })
 }
 
 /**
@@ -216,7 +181,7 @@ async function endSeriesOfDevice(context: Context, session: SessionRecord): Prom
   if (options.rememberFor === null || userId === null) return false
   const found = (await calls.listUser(userId, 'remember', context.call())).filter(record => {
     const series = parseSeries(record.data)
-    return (series?.ending?.key ?? record.key) === session.parent || series?.issuedFor === session.createdAt
+    return record.key === session.parent || series?.issuedFor === session.createdAt
   })
   await eachWrite(found, record => endSeries(context, record, 'revoked', session.key))
   return found.length > 0

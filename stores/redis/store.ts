@@ -20,7 +20,7 @@ import { NotReady, refusalOf, storeError } from './errors.ts'
 import { decode, encodeForward, encodeRecord, escaped, live, text } from './format.ts'
 import { isKey, type Keys, keysUnder, shardOfKey, shardOfUser } from './keys.ts'
 import { ValueReads } from './reads.ts'
-import { page, placeIn } from './scan.ts'
+import { page, positionIn } from './scan.ts'
 import { DELETE, DELETE_USER, DISCARD, LEAVE, PUT, type Script, UNDO, WRITE } from './scripts.ts'
 
 /** Options of a `RedisStore`. */
@@ -210,8 +210,8 @@ export class RedisStore implements Store {
   }
 
   async scan(cursor: string | null, limit: number, { now, deadline }: StoreCall): Promise<ScanPage> {
-    const place = placeIn(cursor)
-    return this.#call('scan', deadline, call => page(this.#commands, this.#keys, call, place, limit, now))
+    const position = positionIn(cursor)
+    return this.#call('scan', deadline, call => page(this.#commands, this.#keys, call, position, limit, now))
   }
 
   // A caller that did not ask `shard` would put the session and its user's index into different slots.

@@ -32,6 +32,7 @@ describe('NODE_DEBUG=coatcheck prints one line', () => {
     ['ended in this process', 'ended in this process'],
     ['under a new ID already', 'under a new ID already'],
     ['refused by the password version', 'refused by the password version'],
+    ['past a shorter time limit', 'past a shorter time limit'],
     ['refused by its device', 'refused by its device'],
   ])(
     'with its key for a session that is %s',

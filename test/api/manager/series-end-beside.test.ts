@@ -9,20 +9,6 @@ import { type At, type Node, setUpSeries as setUp, thefts, visit, WAYS } from '.
 import { times, user } from '../../support/remembered.ts'
 import { MINUTE } from '../../support/test-clock.ts'
 
-it('two requests that finish the end of one series find that it is over', async () => {
-  const at = await setUp()
-  await expect(at.failing(2, faults.rejects).revokeRememberToken(at.begun.token!)).rejects.toMatchObject({
-    operation: 'listUser',
-  })
-  // The one has read where the series stands now, when the other finishes its end.
-  const late = at.failing(1, async proceed => {
-    expect(await at.node().redeemRememberToken(at.token)).toBeNull()
-    return proceed()
-  })
-  expect(await late.redeemRememberToken(at.token)).toBeNull()
-  expect(await at.left()).toEqual([])
-})
-
 it('the other devices of the user go on, also where a theft would end them', async () => {
   for (const [name, { end }] of Object.entries(WAYS)) {
     if (name.includes('theft') || name.includes('stolen')) continue
@@ -133,34 +119,29 @@ describe('a request of that browser that comes later, with the token alone', () 
   })
 })
 
-it('a theft is told once, whatever else ends the series between its mark and its end', async () => {
+it('a theft that another call overtakes is told once at most, and leaves nothing', async () => {
   const others = Object.entries(WAYS).filter(([name]) => /^(?:forget|a login|revoking the)/.test(name))
   expect(others).toHaveLength(4)
-  for (const [name, { end }] of others) {
-    const at = await setUp()
-    await visit(at)
-    const barrier = BarrierStore.over(at.store)
-    const marked = barrier.pause('listUser', 'before')
-    const other = BarrierStore.over(at.store)
-    let recalled: Promise<unknown> | null = null
-    // It has looked at the series, and the thief moves it first.
-    other.next('replace', async proceed => {
-      recalled = at.node(barrier).redeemRememberToken(at.first.token!)
-      await marked.reached
-      return proceed()
-    })
-    await end(at.node(other), at)
-    marked.resume()
-    expect(await recalled, name).toBeNull()
-    expect(thefts(at.events), name).toHaveLength(1)
-    expect(await at.left(), name).toEqual([])
-  }
+  for (const [name, { end }] of others)
+    for (const verb of ['listUser', 'delete'] as const) {
+      const at = await setUp()
+      await visit(at)
+      const barrier = BarrierStore.over(at.store)
+      const paused = barrier.pause(verb, 'before')
+      const stolen = at.node(barrier).redeemRememberToken(at.first.token!)
+      await paused.reached
+      await end(at.node(), at)
+      paused.resume()
+      expect(await stolen, name).toBeNull()
+      expect(thefts(at.events).length, name).toBeLessThan(2)
+      expect(await at.left(), name).toEqual([])
+    }
 })
 
 it('a series that is written to while it ends has ended afterwards', async () => {
   const at = await setUp()
   const sessions = at.failing(1, async proceed => {
-    // Between the look at the series and its move: a visit, and a rotation of the token.
+    // Between the read of the series and the look for its sessions: a visit, and a rotation of the token.
     await at.node().get(at.begun.session.secret)
     await at.node().redeemRememberToken(at.begun.token!)
     return proceed()
@@ -169,69 +150,61 @@ it('a series that is written to while it ends has ended afterwards', async () =>
   expect(await at.left()).toEqual([])
 })
 
-describe('a series that another process writes to while it ends', () => {
-  /** The process that ends it finds a newer version; from there on the test says what its calls come to. */
-  const meeting = async () => {
-    const at = await setUp()
+describe('a series that begins a session in another process while it ends', () => {
+  /** Its sessions are listed, and it is not deleted yet. */
+  const meeting = async (options: object = {}) => {
+    const at = await setUp(options)
     const barrier = BarrierStore.over(at.store)
-    const other: { answer: Awaited<ReturnType<Node['redeemRememberToken']>> } = { answer: null }
-    barrier.next('replace', async proceed => {
-      other.answer = await at.node().redeemRememberToken(at.begun.token!)
-      return proceed()
+    barrier.next(Object.hasOwn(options, 'onTheft') ? 'deleteUser' : 'listUser', async proceed => {
+      const answer = await proceed()
+      expect(await at.node().redeemRememberToken(at.begun.token!)).not.toBeNull()
+      return answer
     })
-    return { ...at, barrier, other }
+    return { ...at, barrier }
   }
 
-  it('begins no session any more once the sessions that began with it are listed', async () => {
-    const at = await meeting()
-    at.barrier.next('listUser', async proceed => {
-      const listed = await proceed()
-      expect(await at.node().redeemRememberToken(at.other.answer!.token!)).toBeNull()
-      return listed
-    })
-    await at.node(at.barrier).revokeRememberToken(at.begun.token!)
-    expect(at.other.answer).not.toBeNull()
-    expect(await at.left()).toEqual([])
+  it('ends with that session, whatever ends it', async () => {
+    for (const [name, { options, before, end }] of Object.entries(WAYS)) {
+      // The first list is of the series of the device, or the series is gone before the look for sessions.
+      if (/^(?:revoking|logout|a login)/.test(name)) continue
+      const at = await meeting(options)
+      await before?.(at)
+      await end(at.node(at.barrier), at)
+      expect(at.barrier.calls.length, name).toBeGreaterThan(3)
+      expect(await at.left(), name).toEqual([])
+    }
   })
 
   it('is found by a repeated call where the store failed after that', async () => {
     const at = await meeting()
-    at.barrier.next('listUser', faults.rejects)
+    at.barrier.next('delete', faults.rejects)
     await expect(at.node(at.barrier).revokeRememberToken(at.begun.token!)).rejects.toMatchObject({
-      operation: 'listUser',
+      operation: 'delete',
     })
     await at.node().revokeRememberToken(at.begun.token!)
     expect(await at.left()).toEqual([])
   })
 
-  it('is one theft where it has ended before it is read again', async () => {
-    const at = await setUp()
-    await visit(at)
-    const barrier = BarrierStore.over(at.store)
-    const steal = (sessions: Node) => sessions.redeemRememberToken(at.first.token!)
-    barrier.next('replace', async proceed => {
-      await at.node().redeemRememberToken(at.begun.token!)
-      const outcome = await proceed()
-      await steal(at.node())
-      return outcome
+  it('leaves that session where the store fails in the look after the series is deleted', async () => {
+    const at = await meeting()
+    at.barrier.next('listUser', faults.rejects)
+    await expect(at.node(at.barrier).revokeRememberToken(at.begun.token!)).rejects.toMatchObject({
+      operation: 'listUser',
+      outcome: 'unknown',
     })
-    expect(await steal(at.node(barrier))).toBeNull()
-    expect(thefts(at.events)).toHaveLength(1)
+    await at.node().revokeRememberToken(at.begun.token!)
+    expect((await at.left()).map(({ kind }) => kind)).toEqual(['session'])
+    await at.node().invalidateUser(1)
     expect(await at.left()).toEqual([])
   })
 })
 
 it('where two processes end a series at once and fail, a third finds what is left of it', async () => {
   const at = await setUp()
-  const barrier = BarrierStore.over(at.store)
-  barrier.next('replace', async proceed => {
+  for (const _ of times(2))
     await expect(at.failing(2, faults.rejects).revokeRememberToken(at.begun.token!)).rejects.toMatchObject({
-      operation: 'listUser',
+      operation: 'delete',
     })
-    return proceed()
-  })
-  barrier.next('listUser', faults.rejects)
-  await expect(at.node(barrier).revokeRememberToken(at.begun.token!)).rejects.toMatchObject({ operation: 'listUser' })
   expect(await at.left()).not.toEqual([])
   await at.node().revokeRememberToken(at.begun.token!)
   expect(await at.left()).toEqual([])
@@ -241,7 +214,7 @@ it('costs four store calls, and one for each session that began with it', async 
   const at = await setUp()
   const barrier = BarrierStore.over(at.store)
   await at.node(barrier).revokeRememberToken(at.begun.token!)
-  expect(barrier.counts()).toEqual({ read: 1, replace: 1, listUser: 1, delete: 3 })
+  expect(barrier.counts()).toEqual({ read: 1, listUser: 2, delete: 3 })
 })
 
 it('an end that failed twice is finished by the third call', async () => {
@@ -279,26 +252,17 @@ it('all that a revoked device had is told as revoked', async () => {
   }
 })
 
-it('a stolen token that comes twice at once is one theft, also where the other is done before the series moves', async () => {
+it('a stolen token that comes twice at once is one theft, also where the other is done before the series is deleted', async () => {
   const at = await setUp()
   await visit(at)
   const barrier = BarrierStore.over(at.store)
   const steal = (sessions: Node) => sessions.redeemRememberToken(at.first.token!)
-  barrier.next('replace', async proceed => {
+  barrier.next('listUser', async proceed => {
     expect(await steal(at.node())).toBeNull()
     return proceed()
   })
   expect(await steal(at.node(barrier))).toBeNull()
   expect(thefts(at.events)).toHaveLength(1)
-})
-
-it('a series of a user who is being logged out everywhere ends at once, where it is', async () => {
-  const at = await setUp()
-  const barrier = BarrierStore.over(at.store)
-  barrier.every('replace', () => ({ outcome: 'stale-login', ended: [] }))
-  await at.node(barrier).revokeRememberToken(at.begun.token!)
-  expect(barrier.counts().replace).toBe(1)
-  expect(await at.left()).toEqual([])
 })
 
 it('what a lost answer began ends by the next request too, where the store failed in between', async () => {

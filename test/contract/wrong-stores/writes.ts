@@ -280,10 +280,7 @@ export const writes: readonly WrongStore[] = [
   {
     mistake: 'looks for the parent before it writes',
     open: () => new LooksForTheParentFirst(),
-    caughtBy: [
-      'lets no session begin unseen with a series that is being moved',
-      'lets no session begin unseen with a series that is being ended',
-    ],
+    caughtBy: ['lets no session begin unseen with a series that is being ended'],
   },
   {
     mistake: 'counts for the limit before it takes the lock',

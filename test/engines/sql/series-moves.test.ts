@@ -1,5 +1,5 @@
-// The end of a remember-me series moves it to another key. A session that its token begins in that moment has waited for
-// the user's row, and must look for the series as it is then, not as it was when the statement began.
+// A session that gets a new ID moves to another key. A remember-me series that it asks for in that moment has waited for the
+// user's row, and must look for the session as it is then, not as it was when the statement began.
 import type { Store } from 'coatcheck'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
@@ -21,22 +21,22 @@ const move = (key: string) =>
   `UPDATE coatcheck_sessions SET moved_to = '${newKey()}', parent_key = NULL WHERE id = '${key}'`
 
 async function meets(store: Store, { begin, waiting }: Locks) {
-  const series = record({ kind: 'remember' })
-  await store.create(series, {}, CALL)
-  const started = record({ parent: series.key })
+  const session = record()
+  await store.create(session, {}, CALL)
+  const series = record({ kind: 'remember', parent: session.key })
   const other = await begin()
   await other.run(LOCK)
-  const made = store.create(started, {}, CALL)
-  await until('the session waiting for the row of its user', async () => expect(await waiting()).toBe(1))
-  await other.run(move(series.key))
+  const made = store.create(series, {}, CALL)
+  await until('the series waiting for the row of its user', async () => expect(await waiting()).toBe(1))
+  await other.run(move(session.key))
   await other.commit()
   expect(await made).toEqual({ outcome: 'orphan', ended: [] })
-  expect(await store.read(started.key, CALL)).toBe(null)
+  expect(await store.read(series.key, CALL)).toBe(null)
 }
 
-const SAID = 'begins no session with a series that has moved while the session waited for the row of its user'
+const SAID = 'begins no series with a session that got a new ID while the series waited for the row of its user'
 
-describeEngine('postgresql', 'the end of a series on PostgreSQL', () => {
+describeEngine('postgresql', 'a parent that moves, on PostgreSQL', () => {
   let server: PostgresDatabase
   let pool: pg.Pool
   beforeAll(async () => {
@@ -58,7 +58,7 @@ describeEngine('postgresql', 'the end of a series on PostgreSQL', () => {
   })
 })
 
-describeEngine('mariadb', 'the end of a series on MariaDB', () => {
+describeEngine('mariadb', 'a parent that moves, on MariaDB', () => {
   let server: MariadbDatabase
   let pool: mysql.Pool
   beforeAll(async () => {
