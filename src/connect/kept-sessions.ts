@@ -1,10 +1,11 @@
 // The sessions of a middleware as records of ours. The middleware draws the ID, and loads and saves a session as a whole. We
 // remember each load, so that a save writes only the keys that changed, and only if the session is still there.
-import type { CreateResult, SessionRecord } from '../contract/store.ts'
+import type { CreateOutcome, SessionRecord } from '../contract/store.ts'
 import { type Context, contextOf } from '../manager/context.ts'
+import { withinLimit } from '../manager/limit.ts'
 import { fromSnapshot, recordOfSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
-import { draftOf, idleOf, initialData, limitFor, newRecord } from '../manager/records.ts'
+import { draftOf, idleOf, initialData, newRecord } from '../manager/records.ts'
 import { refusal, write, writeData } from '../manager/write.ts'
 import { deriveId, hashOf, newSalt, type SessionId, shardOf } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
@@ -128,10 +129,10 @@ export class KeptSessions {
   }
 
   /** Begins a session of another store under the same ID; the answer of ours. It is no login: no limit counts it. */
-  async insert(sid: string, texts: Texts): Promise<CreateResult['outcome']> {
+  async insert(sid: string, texts: Texts): Promise<CreateOutcome> {
     const context = this.#context.begin()
     const record = this.#recordOf(sid, toStore(texts), {}, true)
-    const { outcome } = await context.calls.create(record, {}, context.call())
+    const outcome = await context.calls.create(record, context.call())
     if (outcome === 'created') context.created(this.idOf(sid), record)
     return outcome
   }
@@ -151,14 +152,16 @@ export class KeptSessions {
     if (isEnded()) return null
     this.#checkNew(sid)
     const record = this.#recordOf(sid, texts, request, byHand)
-    const answer = await context.calls.create(record, limitFor(context, record), context.call())
-    context.reportAnswer(answer, record)
-    if (answer.outcome === 'collision') {
+    const put = () => context.calls.create(record, context.call())
+    // One that comes from another store is no login.
+    const outcome = await (byHand ? put() : withinLimit(context, record, null, put))
+    context.reportOutcome(outcome, record)
+    if (outcome === 'collision') {
       const there = byHand ? await this.load(sid) : null
       // A note says that it has ended.
       if (there !== null || (await context.storedRecord(record.key))?.kind === 'remember') return there
     }
-    if (answer.outcome !== 'created') throw refusal(context, answer.outcome)
+    if (outcome !== 'created') throw refusal(context, outcome)
     const session = context.created(id, record)
     // Destroyed by another part of this request, before the store had it.
     if (!isEnded()) return new Held(sid, session, texts)
@@ -191,10 +194,11 @@ export class KeptSessions {
       const salt = newSalt()
       const nextId = deriveId(shardOf(id), id, 'regenerate', salt)
       const next = this.#newRecord(context, nextId, owner, { data })
-      const options = { ...limitFor(context, owner), forward: { salt, until: next.absoluteExpiresAt } }
-      const answer = await context.calls.replace(record.key, record.version, next, options, context.call())
-      context.reportAnswer(answer, owner, record.key)
-      if (answer.outcome !== 'created') return answer.outcome
+      const forward = { salt, until: next.absoluteExpiresAt }
+      const put = () => context.calls.replace(record.key, record.version, next, { forward }, context.call())
+      const outcome = await withinLimit(context, next, record.key, put)
+      context.reportOutcome(outcome, owner, record.key)
+      if (outcome !== 'created') return outcome
       return { value: context.regenerated(record.key, nextId, next) }
     })
   }

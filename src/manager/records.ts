@@ -1,5 +1,5 @@
 // From the application's values to a stored record, and back.
-import type { CreateOptions, SessionRecord } from '../contract/store.ts'
+import type { SessionRecord } from '../contract/store.ts'
 import { packMeta, unpackMeta } from '../data/meta.ts'
 import { newWriteId } from '../session/id.ts'
 import type { Login, Owner } from '../session/users.ts'
@@ -93,10 +93,6 @@ export function seen(
     expiresAt: Math.max(record.expiresAt, expiryOf(now, record.absoluteExpiresAt, idleOf(context, record))),
   }
 }
-
-/** The limit of sessions counts for users, not for anonymous sessions. */
-export const limitFor = ({ options: { limit } }: Context, owner: Owner): CreateOptions =>
-  limit !== null && owner.userId !== null ? { limit } : {}
 
 /** The time limits of a session, in ms. */
 export interface Lifetimes {

@@ -1,7 +1,7 @@
 // How a session is changed while others change it: one loop for all methods that write, the writers of data, and the touch.
 import { isDeepStrictEqual } from 'node:util'
 import { SessionError, SessionStoreError } from '../contract/errors.ts'
-import type { CreateResult, SessionRecord } from '../contract/store.ts'
+import type { CreateOutcome, SessionRecord } from '../contract/store.ts'
 import { runChange } from '../data/change.ts'
 import { isPlain } from '../data/plain.ts'
 import { newWriteId } from '../session/id.ts'
@@ -15,8 +15,8 @@ import { noteTouch } from './series.ts'
 /** How often a new ID is drawn again; one more collision means that the generator repeats itself. */
 export const MAX_COLLISIONS = 5
 
-/** An answer of a store's `create` or `replace` other than 'created'. */
-type Refused = Exclude<CreateResult['outcome'], 'created'>
+/** Why a session cannot be made live: a store's answer other than 'created', or the limit. */
+type Refused = Exclude<CreateOutcome, 'created'> | 'limit'
 /** The result of one attempt to write: its value and the record that it left, or the store's other answer. */
 type Attempt<T> =
   | { readonly value: T; readonly latest?: SessionRecord }
