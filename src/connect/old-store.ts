@@ -70,7 +70,7 @@ export class MovingSessions extends KeptSessions {
     const call = context.call()
     try {
       const note = noteRecord(key, '', call.now, call.now + options.absolute + DAY)
-      return (await calls.create(note, {}, call)).outcome === 'created'
+      return (await calls.create(note, call)) === 'created'
     } catch (cause) {
       const told =
         'create: a session has ended, and its note was refused: a late save in the old store may bring it back'
