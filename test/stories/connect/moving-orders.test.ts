@@ -5,7 +5,7 @@ import { SessionManager, type Store } from 'coatcheck'
 import { connectStore } from 'coatcheck/connect'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type ConnectBrowser, startApp } from '../../support/connect-apps.ts'
+import { APPS, type ConnectBrowser, startApp } from '../../support/connect-apps.ts'
 import { OldConnectStore } from '../../support/old-connect-store.ts'
 import { userOf } from './service.ts'
 
@@ -64,7 +64,10 @@ const FIRST = ['looks', 'writes a', 'logs out', 'gets a new ID'] as const
 
 let users = 0
 
-describe.each(['express-session 1.19, Express 5', '@fastify/session 11', 'koa-session 7'])('%s', name => {
+/** express-session 1.18 makes the same calls as 1.19. */
+const FRAMEWORKS = Object.keys(APPS).filter(name => !name.startsWith('express-session 1.18'))
+
+describe.each(FRAMEWORKS)('%s', name => {
   const memory = new MemoryStore()
   const old = new OldConnectStore()
   const stops = new Stops()
