@@ -24,6 +24,17 @@ function setUp(limit: SessionOptions['limit'] & object, options: object = {}) {
   return { store, clock, node, sessions: node(), live, ended }
 }
 
+/** Takes some turns of the event loop before a call and after it. */
+const atRandom: Handler = async proceed => {
+  const pause = async () => {
+    for (let turns = Math.random() * 8; turns > 0; turns--) await new Promise(resolve => setImmediate(resolve))
+  }
+  await pause()
+  const answer = await proceed()
+  await pause()
+  return answer
+}
+
 /** Lets every second look fail so. */
 const secondLook = (fault: Handler): Handler => {
   let looks = 0
@@ -34,8 +45,9 @@ describe.each(POLICIES)('with a limit of 3 that says %s', onLimit => {
   it.each(['nothing', 'sessions of visitors'])(
     '50 logins of one user at one node at once, from %s, leave 3',
     async from => {
-      const { sessions, live } = setUp({ max: 3, onLimit })
+      const { sessions, store, live } = setUp({ max: 3, onLimit })
       const visitors = from === 'nothing' ? [] : await Promise.all(times(50).map(() => sessions.create()))
+      for (const verb of ['listUser', 'create', 'replace', 'delete'] as const) store.every(verb, atRandom)
       const logins = await Promise.allSettled(times(50).map(index => sessions.logIn(visitors[index], { user })))
       const refused = logins.filter(login => login.status === 'rejected').map(({ reason }) => reason.code)
       expect(refused).toEqual(onLimit === 'refuse' ? times(47).map(() => 'ERR_SESSION_LIMIT') : [])
