@@ -9,7 +9,7 @@ import { changed, takeKey, touch } from '../manager/write.ts'
 import type { RequestRefusal } from '../session/events.ts'
 import { isId, type SessionId } from '../session/id.ts'
 import { isCookieDue, recordOf, type Session, type UserSession } from '../session/session.ts'
-import type { UserIds } from '../session/users.ts'
+import type { UserIdInput, UserIds } from '../session/users.ts'
 import { checkAnonymous, checkLogin } from '../session/users.ts'
 import { checkOptions, type OptionPlace } from '../text/check-options.ts'
 import { aDuration, type Duration } from '../text/duration.ts'
@@ -370,9 +370,13 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     }
   }
 
-  /** If it fails, an event has reported that, and the session expires. */
+  /** With the remember token that it asked for. If it fails, an event has reported that, and the session expires. */
   async #end(session: Session<Data, Ids>): Promise<void> {
-    await this.#sessions.destroy(session).catch(() => {})
+    const { user, key } = session
+    await (user === null
+      ? this.#sessions.destroy(session)
+      : this.#sessions.revoke(user.id as UserIdInput<Ids>, key)
+    ).catch(() => {})
   }
 
   /** The session as a write left it; `null` if the write found it gone. */
