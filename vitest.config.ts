@@ -8,7 +8,7 @@ const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 const IN_PROCESS = 'test/{api,stories,unit}/**/!(*.process).test.ts'
 // What asks servers: run in processes that keep what they have loaded, and the servers that files share.
 const PROOF = 'test/proof/**/*.test.ts'
-const ENGINES = 'test/{guarantees,contract,engines}/**/!(*.process).test.ts'
+const ENGINES = 'test/{guarantees,contract,engines,libraries}/**/!(*.process).test.ts'
 const { COATCHECK_RECIPES, COATCHECK_EXCLUDE } = process.env
 const exclude = [
   '**/node_modules/**',

@@ -10,7 +10,7 @@
 
 /** @param {string} operation @param {any} answer what the contract says: see coatcheck/custom-store */
 function outcomeOf(operation, answer) {
-  if (operation !== 'read') return typeof answer === 'string' ? answer : `${answer?.outcome ?? 'done'}`
+  if (operation !== 'read') return typeof answer === 'string' ? answer : 'done'
   if (answer === null) return 'none'
   if ('key' in answer) return 'found'
   return 'movedTo' in answer ? 'moved' : 'corrupt'

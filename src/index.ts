@@ -1,5 +1,5 @@
 export { SessionError, type SessionErrorCode, SessionStoreError, type StoreOperation } from './contract/errors.ts'
-export type { SessionLimit, Store } from './contract/store.ts'
+export type { Store } from './contract/store.ts'
 export type { Change } from './data/change.ts'
 export type { Codec } from './data/codec.ts'
 export type { Frozen, SchemaResult, StandardSchemaV1 } from './data/schema.ts'

@@ -1,6 +1,6 @@
 // @ts-check
 // What sessions of several libraries do when requests overlap, when a user logs out everywhere, and when the database is
-// gone: the tables of docs/compare.md. If it is to be quick, then without servers and without what had to be installed.
+// gone: the tables of docs/compare.md. If it is to be quick, then without servers.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { fileURLToPath } from 'node:url'

@@ -32,7 +32,7 @@ const contestants = {
   coatcheck() {
     const store = new MemoryStore({ maxRecords: 2 * COUNT })
     return {
-      add: entry => store.create(entry, {}, { now }),
+      add: entry => store.create(entry, { now }),
       removeSome: () => store.sweep(STEP, { now: later }),
     }
   },

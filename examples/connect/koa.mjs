@@ -10,7 +10,7 @@ const store = connectStore(sessions, { userOf: data => (data.userId ? { id: data
 
 const app = new Koa()
 app.keys = ['keyboard cat']
-app.use(session({ store }, app))
+app.use(session({ store, maxAge: 30 * 60 * 1000 }, app))
 app.use(async context => {
   if (context.path === '/login') {
     context.session.userId = 'u_42'

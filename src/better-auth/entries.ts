@@ -68,7 +68,7 @@ export class Entries {
     if (before === null) {
       const record = noteRecord(key, data, now, Math.max(expiresAt, now + 1))
       this.#sweep(now)
-      return (await this.#calls.create(record, {}, { now, deadline })).outcome === 'created'
+      return (await this.#calls.create(record, { now, deadline })) === 'created'
     }
     // With a clock at which the record has not expired: only its version decides.
     const call = { now: Math.min(now, before.expiresAt - 1), deadline }

@@ -8,6 +8,8 @@ interface Option {
   readonly short?: string
   /** The kind of stores that has it. */
   readonly only?: 'SQL stores' | 'Redis'
+  /** The one command that has it. */
+  readonly of?: string
 }
 
 export const OPTIONS = {
@@ -18,9 +20,9 @@ export const OPTIONS = {
   'allow-eviction': { value: null, text: "the store's option allowEviction", only: 'Redis' },
   'single-slot': { value: null, text: "the store's option singleSlot", only: 'Redis' },
   namespace: { value: 'NAME', text: 'one tenant: its users alone' },
-  'min-password-version': { value: 'N', text: 'refuses logins that verified a password of a lower version' },
+  'min-password-version': { value: 'N', text: 'refuses logins that verified an older password', of: 'invalidate-user' },
   timeout: { value: 'TIME', text: 'how long each call waits for the store, such as 500ms, 10s, 1m (default: 10s)' },
-  yes: { value: null, short: 'y', text: 'do it without asking' },
+  yes: { value: null, short: 'y', text: 'do it without asking', of: 'invalidate-all' },
   json: { value: null, text: 'JSON on standard output, one object per line' },
   help: { value: null, short: 'h', text: 'this text' },
   version: { value: null, text: 'the release of coatcheck' },
@@ -41,10 +43,8 @@ interface Command {
   /** The words after the name; those in brackets may be left out. */
   readonly takes: string
   readonly text: string
-  /** By default those of SESSIONS. */
+  /** By default those of SESSIONS; those of its own come on top. */
   readonly options?: readonly OptionName[]
-  /** An option of its own. */
-  readonly also?: OptionName
 }
 
 export const COMMANDS = {
@@ -54,16 +54,8 @@ export const COMMANDS = {
   count: { takes: '', text: 'says how many live sessions there are' },
   list: { takes: '[USER]', text: "lists a user's live sessions, the latest seen first, or all of them" },
   revoke: { takes: 'USER KEY', text: 'ends one session of a user, and the remember tokens of that device' },
-  'invalidate-user': {
-    takes: 'USER',
-    text: 'ends all sessions and remember tokens of a user',
-    also: 'min-password-version',
-  },
-  'invalidate-all': {
-    takes: '',
-    text: 'ends all sessions and remember tokens of all users: everyone is logged out',
-    also: 'yes',
-  },
+  'invalidate-user': { takes: 'USER', text: 'ends all sessions and remember tokens of a user' },
+  'invalidate-all': { takes: '', text: 'ends all sessions and remember tokens of all users: everyone is logged out' },
   doctor: { takes: '[URL]', text: 'looks for what is wrong with a store, and says what to do', options: STORE },
 } as const satisfies Record<string, Command>
 export type CommandName = keyof typeof COMMANDS
@@ -102,6 +94,7 @@ export const HELP = [
 export interface Run {
   readonly command: CommandName
   readonly given: Given
+  /** USER and KEY, checked. */
   readonly user: string | null
   readonly key: string | null
 }
@@ -150,10 +143,11 @@ export function parseArguments(argv: readonly string[]): Run | 'help' | 'version
     throw new UsageError(
       `${name === undefined ? 'expected a command' : `there is no command${shown(name)}: expected one`} of ${COMMAND_NAMES.join(', ')}; a store is named by --store URL`,
     )
-  const { takes, options = SESSIONS, also } = commandOf(command)
+  const { takes, options = SESSIONS } = commandOf(command)
   const taken = takes === '' ? [] : takes.split(' ')
   for (const option of given.keys())
-    if (option !== also && !options.includes(option)) throw new UsageError(`${command} takes no --${option}`)
+    if (optionOf(option).of !== command && !options.includes(option))
+      throw new UsageError(`${command} takes no --${option}`)
   const missing = taken[rest.length]
   if (missing !== undefined && !missing.startsWith('['))
     throw new UsageError(`${missing} is missing: coatcheck ${usageOf(command)}`)

@@ -1,16 +1,12 @@
 // The commands, once the store is open.
 import type { SessionInfo } from 'coatcheck'
-import type { Given } from './arguments.ts'
+import type { Run } from './arguments.ts'
 import { Failure, plain } from './errors.ts'
 import { counted, type Output } from './output.ts'
 import type { Sessions, SqlStore } from './stores.ts'
 
 /** The things that a command works with. */
-export interface Task {
-  readonly given: Given
-  /** USER and KEY, checked. */
-  readonly user: string | null
-  readonly key: string | null
+export interface Task extends Run {
   /** The store, for people. */
   readonly name: string
   /** The store if it has tables. */

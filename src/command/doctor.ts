@@ -19,15 +19,13 @@ interface Examination {
   readonly managerOf: (opened: OpenStore) => Sessions
 }
 
+const WRONG_LOGIN = 'the server refuses this user or password: correct the URL'
 const ADVICE: readonly (readonly [said: RegExp, todo: string])[] = [
   [/another schema/, 'make the table as coatcheck ddl prints it, or drop it and migrate: that logs everyone out'],
   [/ECONNREFUSED/, 'nothing listens there: start the server, or correct host and port'],
   [/ENOTFOUND|EAI_AGAIN/, 'no host has this name: correct it'],
   [/no answer within|TIMEDOUT|UNREACH/, 'the host does not answer: check the firewall, and host and port'],
-  [
-    /WRONGPASS|NOAUTH|28P01|ACCESS_DENIED_ERROR|using password|password auth|role .*does not exist/,
-    'the server refuses this user or password: correct the URL',
-  ],
+  [/WRONGPASS|NOAUTH|28P01|ACCESS_DENIED_ERROR|using password|password auth|role .*does not exist/, WRONG_LOGIN],
   [/NOPERM|denied/i, 'grant this user the rights that the page of its store lists'],
   [/read.?only/i, 'this server takes no writes: name the primary'],
   [/\bOOM\b/, 'Redis is full, and logins fail: raise its maxmemory, or remove other data from it'],
@@ -76,12 +74,7 @@ function judgeRole(info: ReadonlyMap<string, string>, { kind }: StoreUrl): Findi
 }
 
 // Not wrong by itself: a replica may do as well, and a hosted Redis does not tell.
-const tellPersistence = (info: ReadonlyMap<string, string>): Finding => ({
-  text:
-    info.get('aof_enabled') === '1'
-      ? 'an append-only file'
-      : 'no append-only file: a restart may log everyone out, and a crash may undo a logout',
-})
+const NO_FILE = 'no append-only file: a restart may log everyone out, and a crash may undo a logout'
 
 function judgeEviction(info: ReadonlyMap<string, string>, given: Given): Finding {
   const [limit, policy] = [info.get('maxmemory'), info.get('maxmemory_policy')]
@@ -90,13 +83,9 @@ function judgeEviction(info: ReadonlyMap<string, string>, given: Given): Finding
   return { text, todo: 'set maxmemory-policy noeviction: sessions would be lost' }
 }
 
+const NO_TABLES = 'run coatcheck migrate, name others by --table and --schema, or grant this user rights to them'
 const judgeTables = (areThere: boolean): Finding =>
-  areThere
-    ? { text: 'as this release needs them' }
-    : {
-        text: 'they are not there',
-        todo: 'run coatcheck migrate, name others by --table and --schema, or grant this user rights to them',
-      }
+  areThere ? { text: 'as this release needs them' } : { text: 'they are not there', todo: NO_TABLES }
 
 const USER = 'coatcheck doctor'
 
@@ -151,7 +140,7 @@ export async function doctor({ url, given, output, open, managerOf }: Examinatio
     if (said?.info !== undefined) {
       const info = infoOf(said.info)
       tell('role', judgeRole(info, url))
-      tell('persistence', tellPersistence(info))
+      tell('persistence', { text: info.get('aof_enabled') === '1' ? 'an append-only file' : NO_FILE })
       tell('eviction', judgeEviction(info, given))
     }
     if (sql !== null) await examine('tables', () => sql.isMigrated(), judgeTables)

@@ -23,12 +23,7 @@ export const plain = (text: string): string =>
     character.replaceAll(/[\s\S]/g, unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`),
   )
 
-interface Told {
-  readonly message?: unknown
-  readonly code?: unknown
-  readonly cause?: unknown
-  readonly errors?: unknown
-}
+type Told = Readonly<Partial<Record<'message' | 'code' | 'cause' | 'errors', unknown>>>
 
 /** The message of an error, with those of its causes. */
 export function messageOf(error: unknown): string {

@@ -43,7 +43,8 @@ export async function main(argv: readonly string[], io: Io): Promise<ExitCode> {
 }
 
 /** Opens the store, runs the command, and closes the store again. */
-async function run({ command, given, user, key }: Run, output: Output, io: Io): Promise<void> {
+async function run(asked: Run, output: Output, io: Io): Promise<void> {
+  const { command, given } = asked
   output.json = given.has('json')
   const text = given.get('store') ?? io.env.COATCHECK_STORE_URL
   if (!text) throw new UsageError('no store is named: set COATCHECK_STORE_URL, or give --store URL')
@@ -82,7 +83,7 @@ async function run({ command, given, user, key }: Run, output: Output, io: Io): 
       throw new Failure('the tables are not there: coatcheck migrate creates them; --table and --schema name others')
     const ask = async (question: string) => (await io.ask?.(question)) ?? ''
     const sessions = managerOf(connected)
-    await RUN[command]({ given, user, key, name, sql, sessions, minPasswordVersion, output, ask })
+    await RUN[command]({ ...asked, name, sql, sessions, minPasswordVersion, output, ask })
   } catch (error) {
     if (usageIn(error) !== null || error instanceof OutputFailed) throw error
     const message = safeMessageOf(error, url.secrets).replaceAll(/pass allowEviction: true/g, 'give --allow-eviction')

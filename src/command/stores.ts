@@ -64,13 +64,13 @@ const sqlStoreOf = (kind: StoreKind) =>
     ? null
     : { postgres: PostgresStore, mysql: MysqlStore, sqlite: SqliteStore }[kind]
 
-function sqlOptions(given: Given): { table?: string; schema?: string } {
-  const [table, schema] = [given.get('table'), given.get('schema')]
-  return { ...(table !== undefined && { table }), ...(schema !== undefined && { schema }) }
-}
+/** Those of these options that are given: stores have the same names. */
+const optionsOf = (given: Given, ...names: readonly ('table' | 'schema' | 'prefix')[]): Record<string, string> =>
+  Object.fromEntries(names.flatMap(name => (given.has(name) ? [[name, given.get(name)!]] : [])))
 
 /** The DDL of a store; `null` if none is needed. */
-export const ddlOf = (kind: StoreKind, given: Given): string | null => sqlStoreOf(kind)?.ddl(sqlOptions(given)) ?? null
+export const ddlOf = (kind: StoreKind, given: Given): string | null =>
+  sqlStoreOf(kind)?.ddl(optionsOf(given, 'table', 'schema')) ?? null
 
 const redisFacts = (send: (command: string) => Promise<unknown>) => async () => {
   const [info, time] = [String(await send('INFO')), (await send('TIME')) as (string | Buffer)[]]
@@ -241,12 +241,11 @@ async function storeOver(
     if ((await Promise.race([ready, late])) === LATE) throw new Failure(`no answer within ${timeout} ms`)
     const Sql = sqlStoreOf(url.kind)
     if (Sql !== null) {
-      const sql = new Sql(client as never, sqlOptions(given))
+      const sql = new Sql(client as never, optionsOf(given, 'table', 'schema'))
       return { store: sql, sql, facts, close }
     }
-    const prefix = given.get('prefix')
     const store = new RedisStore(client as never, {
-      ...(prefix !== undefined && { prefix }),
+      ...optionsOf(given, 'prefix'),
       allowEviction: given.has('allow-eviction'),
       singleSlot: given.has('single-slot'),
     })

@@ -8,9 +8,9 @@ import type { SessionManager } from '../manager/manager.ts'
 import type { SessionId } from '../session/id.ts'
 import type { UserIds } from '../session/users.ts'
 import { checkOptions } from '../text/check-options.ts'
-import { BesideOldStore } from './beside-old-store.ts'
 import { passportUser } from './identity.ts'
 import { Held, KeptSessions } from './kept-sessions.ts'
+import { MovingSessions } from './old-store.ts'
 import { type ConnectStoreOptions, OPTIONS } from './options.ts'
 import { fromStore, textsOf, type Values } from './values.ts'
 
@@ -62,8 +62,7 @@ function heldFor(sid: string, session: any, args: readonly unknown[]): Held {
  * without one by a promise.
  */
 export class ConnectStore extends EventEmitter {
-  readonly #kept: KeptSessions
-  readonly #sessions: Pick<KeptSessions, 'load' | 'save' | 'touch' | 'destroy'>
+  readonly #sessions: KeptSessions
   /** Set by express-session: makes `request.session`, with a new ID. */
   generate: ((request: any) => void) | undefined
   /** Of express-session, which this package does not import: its class of sessions, and one of its cookies. */
@@ -73,13 +72,14 @@ export class ConnectStore extends EventEmitter {
   constructor(sessions: SessionManager<any, any, any>, options: ConnectStoreOptions = {}) {
     super()
     checkOptions(OPTIONS, options)
-    this.#kept = new KeptSessions(sessions, options.userOf ?? passportUser)
-    this.#sessions = options.oldStore === undefined ? this.#kept : new BesideOldStore(this.#kept, options.oldStore)
+    const { userOf = passportUser, oldStore } = options
+    this.#sessions =
+      oldStore === undefined ? new KeptSessions(sessions, userOf) : new MovingSessions(sessions, userOf, oldStore)
   }
 
   /** The ID under which the manager has a session of the middleware: `sessions.get(store.idOf(req.sessionID))`. */
   idOf(sid: string): SessionId {
-    return this.#kept.idOf(sid)
+    return this.#sessions.idOf(sid)
   }
 
   /** The data of a live session, to load it; `null` if there is none. Fails only if the store does. */
@@ -119,19 +119,19 @@ export class ConnectStore extends EventEmitter {
   all(...args: any[]): any {
     return answer(args, async () => {
       const found: unknown[] = []
-      for await (const { data } of this.#kept.manager.all()) found.push(copyPlain(data))
+      for await (const { data } of this.#sessions.manager.all()) found.push(copyPlain(data))
       return found
     })
   }
 
   /** How many sessions the manager has. */
   length(...args: any[]): any {
-    return answer(args, () => this.#kept.manager.count())
+    return answer(args, () => this.#sessions.manager.count())
   }
 
   /** Logs everyone out, as `sessions.invalidateAll()`. */
   clear(...args: any[]): any {
-    return answer(args, () => this.#kept.manager.invalidateAll())
+    return answer(args, () => this.#sessions.manager.invalidateAll())
   }
 
   /** For express-session: ends the session of a request, and makes another one with a new ID. */

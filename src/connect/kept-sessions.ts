@@ -1,19 +1,32 @@
 // The sessions of a middleware as records of ours. The middleware draws the ID, and loads and saves a session as a whole. We
 // remember each load, so that a save writes only the keys that changed, and only if the session is still there.
+import type { CreateOutcome, SessionRecord } from '../contract/store.ts'
 import { type Context, contextOf } from '../manager/context.ts'
+import { withinLimit } from '../manager/limit.ts'
 import { fromSnapshot, recordOfSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
-import { draftOf, initialData, limitFor, newRecord } from '../manager/records.ts'
-import { refusal, write } from '../manager/write.ts'
+import { draftOf, idleOf, initialData, newRecord } from '../manager/records.ts'
+import { refusal, write, writeData } from '../manager/write.ts'
 import { deriveId, hashOf, newSalt, type SessionId, shardOf } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
 import { ANONYMOUS, type Owner } from '../session/users.ts'
 import { Recent } from '../time/recent.ts'
 import { type ConnectUser, identityOf } from './identity.ts'
-import { changeOf, dataOf, hasExpired, type Texts, textsOf, toStore, type Values, withCookie } from './values.ts'
+import {
+  changeOf,
+  dataOf,
+  hasExpired,
+  maxAgeOf,
+  type Texts,
+  textsOf,
+  toStore,
+  type Values,
+  withCookie,
+} from './values.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: of any data and user IDs
 export type AnyManager = SessionManager<any, any, any>
+export type UserOf = (data: Values, request: Values) => ConnectUser | null | undefined
 
 /** A session object of a middleware as it was when it was loaded or last saved. */
 export class Held {
@@ -53,13 +66,14 @@ const MIN_DIFFERENCE = 5
 export class KeptSessions {
   readonly manager: AnyManager
   readonly #context: Context
-  readonly #userOf: (data: Values, request: Values) => ConnectUser | null | undefined
+  readonly #userOf: UserOf
   readonly #shard: string
   /** The IDs of sessions that moved, by the first one, so that a request reads once. */
   readonly #moved = new Recent<SessionId>(Number.POSITIVE_INFINITY)
   #lastNew = ''
+  #isWarned = false
 
-  constructor(manager: AnyManager, userOf: (data: Values, request: Values) => ConnectUser | null | undefined) {
+  constructor(manager: AnyManager, userOf: UserOf) {
     this.manager = manager
     this.#context = contextOf(manager, 'connectStore: ')
     this.#userOf = userOf
@@ -114,6 +128,22 @@ export class KeptSessions {
     return this.manager.destroy(this.idOf(sid))
   }
 
+  /** Begins a session of another store under the same ID; the answer of ours. It is no login: no limit counts it. */
+  async insert(sid: string, texts: Texts): Promise<CreateOutcome> {
+    const context = this.#context.begin()
+    const record = this.#recordOf(sid, toStore(texts), {}, true)
+    const outcome = await context.calls.create(record, context.call())
+    if (outcome === 'created') context.created(this.idOf(sid), record)
+    return outcome
+  }
+
+  /** No password was verified for a session that another store has, or that is set by hand. */
+  #recordOf(sid: string, texts: Texts, request: Values, byHand: boolean): SessionRecord {
+    const data = dataOf(texts)
+    const given = { data, ...(byHand && { verifiedAt: null }) }
+    return this.#newRecord(this.#context, this.idOf(sid), this.#ownerOf(data, request), given)
+  }
+
   /** The session, new or found by hand; `null` if it has ended meanwhile. */
   async #begin({ sid, request }: Held, texts: Texts, byHand: boolean): Promise<Held | null> {
     const context = this.#context.begin()
@@ -121,17 +151,17 @@ export class KeptSessions {
     const isEnded = () => context.recentlyEnded.isEnded(context.keyOf(id))
     if (isEnded()) return null
     this.#checkNew(sid)
-    const values = dataOf(texts)
-    const owner = this.#ownerOf(values, request)
-    const call = context.call()
-    // No password was verified for a session that is set by hand.
-    const data = initialData(context, { data: values, ...(byHand && { verifiedAt: null }) })
-    const record = newRecord(context, id, owner, data, call.now)
-    const answer = await context.calls.create(record, limitFor(context, owner), call)
-    context.reportAnswer(answer, owner)
-    const there = answer.outcome === 'collision' && byHand ? await this.load(sid) : null
-    if (there !== null) return there
-    if (answer.outcome !== 'created') throw refusal(context, answer.outcome)
+    const record = this.#recordOf(sid, texts, request, byHand)
+    const put = () => context.calls.create(record, context.call())
+    // One that comes from another store is no login.
+    const outcome = await (byHand ? put() : withinLimit(context, record, null, put))
+    context.reportOutcome(outcome, record)
+    if (outcome === 'collision') {
+      const there = byHand ? await this.load(sid) : null
+      // A note says that it has ended.
+      if (there !== null || (await context.storedRecord(record.key))?.kind === 'remember') return there
+    }
+    if (outcome !== 'created') throw refusal(context, outcome)
     const session = context.created(id, record)
     // Destroyed by another part of this request, before the store had it.
     if (!isEnded()) return new Held(sid, session, texts)
@@ -141,11 +171,13 @@ export class KeptSessions {
 
   /** Writes what changed since then; `null` if the session has ended. */
   async #change({ sid, session, texts: before }: Held, texts: Texts, request: Values): Promise<AnySession | null> {
+    if (session === null) return null
     const change = changeOf(texts, before)
-    if (session === null || change === null) return session
+    const isLasting = this.#idleIn(dataOf(texts)) === idleOf(this.#context, recordOfSnapshot(this.#context, session))
+    if (change === null) return isLasting ? session : this.#update(session, {})
     const owner = this.#ownerOf(dataOf(texts), request)
     const isLogin = owner.userId !== null && owner.userId !== recordOfSnapshot(this.#context, session).userId
-    if (!isLogin) return this.manager.update(session, change)
+    if (!isLogin) return this.#update(session, change)
     const begun = await this.#logIn(session, change, owner)
     if (begun !== null) this.#noteMove(sid, begun)
     return begun
@@ -161,15 +193,37 @@ export class KeptSessions {
       const data = { ...draftOf(context, record), ...change }
       const salt = newSalt()
       const nextId = deriveId(shardOf(id), id, 'regenerate', salt)
-      const call = context.call()
-      const next = newRecord(context, nextId, owner, initialData(context, { data }), call.now)
+      const next = this.#newRecord(context, nextId, owner, { data })
       const forward = { salt, until: next.absoluteExpiresAt }
-      const limit = limitFor(context, owner)
-      const answer = await context.calls.replace(record.key, record.version, next, { ...limit, forward }, call)
-      context.reportAnswer(answer, owner, record.key)
-      if (answer.outcome !== 'created') return answer.outcome
+      const put = () => context.calls.replace(record.key, record.version, next, { forward }, context.call())
+      const outcome = await withinLimit(context, next, record.key, put)
+      context.reportOutcome(outcome, owner, record.key)
+      if (outcome !== 'created') return outcome
       return { value: context.regenerated(record.key, nextId, next) }
     })
+  }
+
+  #update(session: AnySession, change: Values): Promise<AnySession | null> {
+    return writeData(this.#context.begin(), session, change, draft => this.#idleIn(draft as Values))
+  }
+
+  #newRecord(context: Context, id: string, owner: Owner, given: { data: Values; verifiedAt?: null }): SessionRecord {
+    const { idle: longest, absolute } = context.options
+    const idle = this.#idleIn(given.data)
+    const data = initialData(context, { ...given, idleTimeout: idle < longest ? `${idle}ms` : undefined })
+    return newRecord(context, id, owner, data, context.now(), { idle, absolute })
+  }
+
+  /** How long a session may be idle, in ms: as long as its cookie lasts, within what the manager allows. */
+  #idleIn(values: Values): number {
+    const { idle, touchInterval } = this.#context.options
+    const maxAge = maxAgeOf(values)
+    if (maxAge > idle && Number.isFinite(maxAge) && !this.#isWarned) {
+      this.#isWarned = true
+      const message = `connectStore: a cookie whose maxAge is ${maxAge} ms outlives idleTimeout, ${idle} ms, which ends the session first: raise idleTimeout and absoluteTimeout of the SessionManager, or lower maxAge`
+      process.emitWarning(message, { type: 'CoatcheckWarning', code: 'COATCHECK_COOKIE_OUTLIVES_SESSION' })
+    }
+    return Math.max(2 * touchInterval, Math.min(idle, maxAge))
   }
 
   #noteMove(sid: string, { secret }: AnySession): void {

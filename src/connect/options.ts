@@ -1,7 +1,8 @@
+import { aStore } from '../import/readers/callback-store.ts'
 import type { UserIds } from '../session/users.ts'
-import { aFunction, type OptionPlace, rule } from '../text/check-options.ts'
-import type { OldConnectStore } from './beside-old-store.ts'
+import { aFunction, type OptionPlace } from '../text/check-options.ts'
 import type { ConnectUser } from './identity.ts'
+import type { OldConnectStore } from './old-store.ts'
 
 /** The options of `connectStore`. */
 export interface ConnectStoreOptions<Ids extends UserIds = UserIds> {
@@ -14,15 +15,11 @@ export interface ConnectStoreOptions<Ids extends UserIds = UserIds> {
   // biome-ignore lint/suspicious/noExplicitAny: as in the types of express-session, so that a userOf needs no casts
   userOf?: (data: Record<string, any>, request: any) => ConnectUser<Ids> | null | undefined
   /**
-   * During a rolling deploy: the store of the nodes that are still to be replaced. Their sessions go on here, and those of
-   * this node there. Take it away once they are gone. @default none
+   * The store that the service had before. Its sessions move here at their first load; nothing is written to it. Leave it out
+   * once no session lives there. @default none
    */
   oldStore?: OldConnectStore
 }
-
-const aStore = rule('a store with get, set and destroy', store =>
-  (['get', 'set', 'destroy'] as const).every(verb => typeof (store as OldConnectStore | null)?.[verb] === 'function'),
-)
 
 export const OPTIONS: OptionPlace<ConnectStoreOptions> = {
   where: 'connectStore',

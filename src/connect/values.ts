@@ -51,6 +51,16 @@ export function hasExpired(texts: Texts): boolean {
   return typeof expires === 'string' && Date.parse(expires) <= Date.now()
 }
 
+/** How long the cookie lasts, in ms; koa-session keeps that beside the data. Infinite if it ends with the browser. */
+export function maxAgeOf({ cookie, _maxAge }: Values): number {
+  const maxAge = isObject(cookie) ? (cookie as Values).originalMaxAge : _maxAge
+  return typeof maxAge === 'number' ? Math.ceil(maxAge) : Number.POSITIVE_INFINITY
+}
+
+/** A session of which another store says that it lives: `expires` may be of its last save, and it was in use since. */
+export const asLive = (texts: Texts): Texts =>
+  hasExpired(texts) ? withCookie(texts, { ...cookieIn(texts), expires: null }) : texts
+
 /**
  * A cookie with a `maxAge` expires that long after each request: its stored part stays the same. In whole seconds, since
  * express-session takes a millisecond off it whenever the clock goes on between its two looks at it.

@@ -83,14 +83,6 @@ export interface Corrupt {
 /** The answer of `read`; `null` if there is nothing live under the key: absent and expired are the same. */
 export type ReadAnswer = SessionRecord | Forward | Corrupt | null
 
-/** How many live sessions one user may have, and what happens at a login beyond that. */
-export interface SessionLimit {
-  /** A whole number of sessions, at least 1; the new one counts. Remember-me series do not count. */
-  readonly max: number
-  /** `'refuse'`: the new session is not stored. `'end-oldest'`: those with the smallest `createdAt` end for it. */
-  readonly onLimit: 'refuse' | 'end-oldest'
-}
-
 /** The last argument of each method: about the call itself. */
 export interface StoreCall {
   /** The manager's clock, epoch ms. A store consults no other to decide what is live. */
@@ -102,47 +94,30 @@ export interface StoreCall {
   readonly deadline?: number | undefined
 }
 
-/** Options of `create` and `replace`. */
-export interface CreateOptions {
-  /**
-   * At most `max` live records of kind `'session'` for this user once the record is stored; a replaced record of the
-   * same user does not count. `'refuse'` answers `'limit'` and writes nothing; `'end-oldest'` ends those with the
-   * smallest `createdAt`, never the new one. Ignored for an anonymous session and for a series.
-   */
-  readonly limit?: SessionLimit
-  /** `replace` only: the `Forward` to leave under the old key. Without it nothing is left there. */
+/** Options of `replace`. */
+export interface ReplaceOptions {
+  /** The `Forward` to leave under the old key. Without it nothing is left there. */
   readonly forward?: { readonly salt: string; readonly until: number }
 }
 
-/** The answer of `create`. */
-export interface CreateResult {
-  /**
-   * In the order in which they are decided:
-   * - `'created'`, also if a record with this key, `writeId`, `userId` and `createdAt` is stored already: a repeated
-   *   call. The `writeId` alone is no proof: two copies of one process (a restored snapshot) could draw the same;
-   * - `'collision'`: the key is taken by another record or a forward;
-   * - `'stale-login'`: the user's minimum password version (see `deleteUser`) is above the record's password version;
-   * - `'orphan'`: `parent` names no live record;
-   * - `'limit'`: refused by `options.limit`.
-   */
-  readonly outcome: 'created' | 'collision' | 'stale-login' | 'limit' | 'orphan'
-  /** Keys of the sessions that the limit ended; may be empty in the answer to a repeated call. */
-  readonly ended: readonly string[]
-}
+/**
+ * The answer of `create`, in the order in which it is decided:
+ * - `'created'`, also if a record with this key, `writeId`, `userId` and `createdAt` is stored already: a repeated
+ *   call. The `writeId` alone is no proof: two copies of one process (a restored snapshot) could draw the same;
+ * - `'collision'`: the key is taken by another record or a forward;
+ * - `'stale-login'`: the user's minimum password version (see `deleteUser`) is above the record's password version;
+ * - `'orphan'`: `parent` names no live record.
+ */
+export type CreateOutcome = 'created' | 'collision' | 'stale-login' | 'orphan'
 
-/** The answer of `replace`. */
-export interface ReplaceResult {
-  /**
-   * As for `create`, with two more, decided after the repetition and before the rest:
-   * - `'gone'`: no live record under the old key;
-   * - `'conflict'`: its version is not `oldVersion`.
-   *
-   * `'orphan'` is not answered if the old record has the same `parent`: only a new session needs a live parent.
-   */
-  readonly outcome: CreateResult['outcome'] | 'conflict' | 'gone'
-  /** As in `CreateResult`; the replaced record is not among them. */
-  readonly ended: readonly string[]
-}
+/**
+ * The answer of `replace`: as for `create`, with two more, decided after the repetition and before the rest:
+ * - `'gone'`: no live record under the old key;
+ * - `'conflict'`: its version is not `oldVersion`.
+ *
+ * `'orphan'` is not answered if the old record has the same `parent`: only a new session needs a live parent.
+ */
+export type ReplaceOutcome = CreateOutcome | 'conflict' | 'gone'
 
 /** The change that an `update` writes. */
 export interface RecordChange {
@@ -190,7 +165,7 @@ export interface DeleteUserOptions {
  */
 export interface Store {
   /** Makes a session live. */
-  create(record: SessionRecord, options: CreateOptions, call: StoreCall): Promise<CreateResult>
+  create(record: SessionRecord, call: StoreCall): Promise<CreateOutcome>
   /**
    * The live record, the forward, a note of a corrupt record (now removed), or `null`. A store in this process may answer
    * at once, without a promise: it is the one call that almost every request makes.
@@ -215,9 +190,9 @@ export interface Store {
     oldKey: string,
     oldVersion: number,
     record: SessionRecord,
-    options: CreateOptions,
+    options: ReplaceOptions,
     call: StoreCall,
-  ): Promise<ReplaceResult>
+  ): Promise<ReplaceOutcome>
   /**
    * Ends the session under this key; if the key holds a forward, its successor (and so on). True if one was stored. A
    * store that takes several steps removes forwards last: if the call fails and is repeated, it still finds its way.

@@ -50,7 +50,7 @@ class Caller {
     const record = this.#records.length === 0 || next() % 4 === 0 ? undefined : pick(this.#records, next())
     if (record === undefined) {
       const made = this.#kit.record({ userId: next() % 3 === 0 ? null : this.#userId })
-      return this.#write(store => store.create(made, {}, call), made)
+      return this.#write(store => store.create(made, call), made)
     }
     const { key } = record
     const version = this.#model.records.get(key)?.version ?? 1

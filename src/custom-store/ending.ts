@@ -119,13 +119,6 @@ export const ending: readonly Case[] = rules({
     assert.equal(await kit.store.deleteUser(userId, { minPasswordVersionUntil: later }, { now: later }), 2)
     for (const { key } of [touched, updated]) assert.equal(await kit.store.read(key, { now: kit.now }), null)
   },
-  async 'ends 120 sessions of one user at once'(kit) {
-    const userId = kit.user()
-    await Promise.all(Array.from({ length: 120 }, () => kit.put({ userId })))
-    assert.equal((await kit.keys(userId)).length, 120)
-    assert.equal(await kit.deleteUser(userId), 120)
-    assert.deepEqual(await kit.keys(userId), [])
-  },
   async 'lets the user log in again after a logout everywhere without a password version'(kit) {
     const userId = kit.user()
     await kit.put({ userId })
@@ -138,7 +131,7 @@ export const ending: readonly Case[] = rules({
     for (const kind of ['session', 'remember'] as const)
       for (const passwordVersion of [null, 0, 4]) {
         const stale = kit.record({ userId, kind, passwordVersion })
-        assert.deepEqual(await kit.create(stale), { outcome: 'stale-login', ended: [] })
+        assert.equal(await kit.create(stale), 'stale-login')
         await kit.isGone(stale)
       }
     await kit.put({ userId, passwordVersion: 5 })
@@ -150,7 +143,7 @@ export const ending: readonly Case[] = rules({
     await kit.put({ userId: zero })
     await kit.deleteUser(highest, { minPasswordVersion: 0xffff_ffff })
     const below = kit.record({ userId: highest, passwordVersion: 0xffff_fffe })
-    assert.equal((await kit.create(below)).outcome, 'stale-login')
+    assert.equal(await kit.create(below), 'stale-login')
     await kit.put({ userId: highest, passwordVersion: 0xffff_ffff })
   },
   async 'never lowers a minimum password version that holds'(kit) {
@@ -158,9 +151,9 @@ export const ending: readonly Case[] = rules({
     await kit.deleteUser(userId, { minPasswordVersion: 5 })
     await kit.deleteUser(userId, { minPasswordVersion: 3 })
     await kit.deleteUser(userId)
-    assert.equal((await kit.create(kit.record({ userId, passwordVersion: 4 }))).outcome, 'stale-login')
+    assert.equal(await kit.create(kit.record({ userId, passwordVersion: 4 })), 'stale-login')
     await kit.deleteUser(userId, { minPasswordVersion: 6 })
-    assert.equal((await kit.create(kit.record({ userId, passwordVersion: 5 }))).outcome, 'stale-login')
+    assert.equal(await kit.create(kit.record({ userId, passwordVersion: 5 })), 'stale-login')
   },
   async 'holds a minimum password version until the later of all minPasswordVersionUntil, and no longer'(kit) {
     const userId = kit.user()
@@ -168,8 +161,8 @@ export const ending: readonly Case[] = rules({
     await kit.deleteUser(userId, { minPasswordVersion: 5, minPasswordVersionUntil })
     await kit.deleteUser(userId, { minPasswordVersion: 5, minPasswordVersionUntil: kit.now + MINUTE })
     const login = kit.record({ userId, passwordVersion: 4, expiresAt: kit.now + 2 * HOUR })
-    assert.equal((await kit.store.create(login, {}, { now: minPasswordVersionUntil - 1 })).outcome, 'stale-login')
-    assert.equal((await kit.store.create(login, {}, { now: minPasswordVersionUntil })).outcome, 'created')
+    assert.equal(await kit.store.create(login, { now: minPasswordVersionUntil - 1 }), 'stale-login')
+    assert.equal(await kit.store.create(login, { now: minPasswordVersionUntil }), 'created')
   },
   async 'begins anew with the minimum password version after an expired one, also with a lower one'(kit) {
     const userId = kit.user()
@@ -182,7 +175,7 @@ export const ending: readonly Case[] = rules({
       [3, 'created'],
     ] as const) {
       const login = kit.record({ userId, passwordVersion, expiresAt: now + HOUR })
-      assert.equal((await kit.store.create(login, {}, { now })).outcome, outcome)
+      assert.equal(await kit.store.create(login, { now }), outcome)
     }
   },
   async 'lets update and touch of the excepted session pass below the minimum password version'(kit) {

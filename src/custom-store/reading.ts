@@ -42,7 +42,7 @@ async function shelf(kit: Kit): Promise<{ keys: readonly string[]; model: Refere
   }
   const put = async (over: Partial<SessionRecord> = {}) => {
     const record = kit.record({ data: `{"place":${keys.length}}`, ...over })
-    await both(store => store.create(record, {}, { now }))
+    await both(store => store.create(record, { now }))
     keys.push(record.key)
     return record
   }

@@ -1,12 +1,12 @@
 import {
   type Corrupt,
-  type CreateOptions,
-  type CreateResult,
+  type CreateOutcome,
   type DeleteUserOptions,
   FORWARD_LIFETIME,
   type Forward,
   type RecordChange,
-  type ReplaceResult,
+  type ReplaceOptions,
+  type ReplaceOutcome,
   type ScanPage,
   type SessionRecord,
   type Store,
@@ -35,9 +35,9 @@ export class ReferenceStore implements Store {
   readonly forwards = new Map<string, KeptForward>()
   readonly minPasswordVersions = new Map<string, KeptMinPasswordVersion>()
 
-  async create(record: SessionRecord, options: CreateOptions, { now }: StoreCall): Promise<CreateResult> {
-    if (this.isRepetition(record)) return { outcome: 'created', ended: [] }
-    return this.admit(record, options, undefined, now)
+  async create(record: SessionRecord, { now }: StoreCall): Promise<CreateOutcome> {
+    if (this.isRepetition(record)) return 'created'
+    return this.admit(record, {}, undefined, now)
   }
 
   async read(key: string, { now }: StoreCall): Promise<SessionRecord | Forward | Corrupt | null> {
@@ -78,13 +78,13 @@ export class ReferenceStore implements Store {
     oldKey: string,
     oldVersion: number,
     record: SessionRecord,
-    options: CreateOptions,
+    options: ReplaceOptions,
     { now }: StoreCall,
-  ): Promise<ReplaceResult> {
-    if (this.isRepetition(record)) return { outcome: 'created', ended: [] }
+  ): Promise<ReplaceOutcome> {
+    if (this.isRepetition(record)) return 'created'
     const old = this.live(oldKey, now)
-    if (old === undefined) return { outcome: 'gone', ended: [] }
-    if (old.version !== oldVersion) return { outcome: 'conflict', ended: [] }
+    if (old === undefined) return 'gone'
+    if (old.version !== oldVersion) return 'conflict'
     return this.admit(record, options, old, now)
   }
 
@@ -187,22 +187,17 @@ export class ReferenceStore implements Store {
     }
   }
 
-  /** Decides whether a new record may live, in the order that `CreateResult` names, and keeps it if so. */
-  admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number): CreateResult {
-    const { limit, forward } = options
-    if (this.records.has(record.key) || this.forwards.has(record.key)) return { outcome: 'collision', ended: [] }
-    if (this.isStale(record, now)) return { outcome: 'stale-login', ended: [] }
+  /** Decides whether a new record may live, in the order that `CreateOutcome` names, and keeps it if so. */
+  admit(
+    record: SessionRecord,
+    { forward }: ReplaceOptions,
+    old: SessionRecord | undefined,
+    now: number,
+  ): CreateOutcome {
+    if (this.records.has(record.key) || this.forwards.has(record.key)) return 'collision'
+    if (this.isStale(record, now)) return 'stale-login'
     if (record.parent !== null && old?.parent !== record.parent && this.live(record.parent, now) === undefined)
-      return { outcome: 'orphan', ended: [] }
-    const ended: string[] = []
-    if (limit !== undefined && record.userId !== null && record.kind === 'session') {
-      const others = this.liveOf(record.userId, 'session', now).filter(({ key }) => key !== old?.key)
-      const excess = others.length + 1 - limit.max
-      if (excess > 0 && limit.onLimit === 'refuse') return { outcome: 'limit', ended: [] }
-      const oldestFirst = others.sort((a, b) => a.createdAt - b.createdAt)
-      if (excess > 0) ended.push(...oldestFirst.slice(0, excess).map(({ key }) => key))
-    }
-    for (const key of ended) this.records.delete(key)
+      return 'orphan'
     if (old !== undefined) {
       this.records.delete(old.key)
       if (forward !== undefined)
@@ -212,6 +207,6 @@ export class ReferenceStore implements Store {
         })
     }
     this.records.set(record.key, { ...record })
-    return { outcome: 'created', ended }
+    return 'created'
   }
 }

@@ -2,14 +2,12 @@ import assert from 'node:assert/strict'
 import { FORWARD_LIFETIME } from '../contract/store.ts'
 import { type Case, forwardEnd, HOUR, MINUTE, newWriteId, rules, same } from './kit.ts'
 
-const GONE = { outcome: 'gone', ended: [] }
-
 export const replacing: readonly Case[] = rules({
   async 'ends the old session and makes the new one live in a replace'(kit) {
     const old = await kit.put({ userId: kit.user() })
     const next = kit.successor(old, { data: '{"new":1}' })
     const result = await kit.store.replace(old.key, 1, next, {}, { now: kit.now })
-    assert.deepEqual(result, { outcome: 'created', ended: [] })
+    assert.equal(result, 'created')
     await kit.isGone(old)
     await kit.isExactly(next)
     assert.deepEqual(await kit.keys(old.userId!), [next.key])
@@ -27,7 +25,7 @@ export const replacing: readonly Case[] = rules({
       const old = await kit.put()
       const userId = kit.user()
       const next = kit.successor(old, { userId, userName: 'Ada', passwordVersion: 1 })
-      assert.equal((await kit.store.replace(old.key, 1, next, {}, { now: kit.now })).outcome, 'created')
+      assert.equal(await kit.store.replace(old.key, 1, next, {}, { now: kit.now }), 'created')
       await kit.isGone(old)
       await kit.isExactly(next)
       assert.deepEqual(await kit.keys(userId), [next.key])
@@ -37,7 +35,7 @@ export const replacing: readonly Case[] = rules({
     const [ada, max] = [kit.user(), kit.user()]
     const old = await kit.put({ userId: ada })
     const next = kit.successor(old, { userId: max, userName: 'Max' })
-    assert.equal((await kit.store.replace(old.key, 1, next, {}, { now: kit.now })).outcome, 'created')
+    assert.equal(await kit.store.replace(old.key, 1, next, {}, { now: kit.now }), 'created')
     assert.deepEqual(await kit.keys(ada), [])
     assert.deepEqual(await kit.keys(max), [next.key])
     assert.equal(await kit.deleteUser(ada), 0)
@@ -47,33 +45,19 @@ export const replacing: readonly Case[] = rules({
     const old = await kit.put({ userId: kit.user() })
     await kit.store.update(old.key, 1, kit.change(), { now: kit.now })
     const next = kit.successor(old)
-    assert.equal((await kit.store.replace(old.key, 2, next, {}, { now: kit.now })).outcome, 'created')
+    assert.equal(await kit.store.replace(old.key, 2, next, {}, { now: kit.now }), 'created')
     await kit.isExactly(next)
   },
-  async 'answers conflict to a replace of another version and changes nothing'(kit) {
-    const old = await kit.put({ userId: kit.user() })
-    const change = kit.change()
-    await kit.store.update(old.key, 1, change, { now: kit.now })
-    const next = kit.successor(old)
-    const options = { forward: { salt: '', until: kit.now } }
-    assert.deepEqual(await kit.store.replace(old.key, 1, next, options, { now: kit.now }), {
-      outcome: 'conflict',
-      ended: [],
-    })
-    await kit.isGone(next)
-    await kit.isExactly({ ...old, ...change, version: 2 })
-  },
-  async 'answers conflict, and leaves nothing behind, when a login replaces another version of an anonymous session'(
-    kit,
-  ) {
-    const old = await kit.put()
-    const change = kit.change()
-    await kit.store.update(old.key, 1, change, { now: kit.now })
-    const userId = kit.user()
-    const next = kit.successor(old, { userId, userName: 'Ada' })
-    assert.equal((await kit.store.replace(old.key, 1, next, {}, { now: kit.now })).outcome, 'conflict')
-    await kit.isGone(next)
-    await kit.isExactly({ ...old, ...change, version: 2 })
+  async 'answers conflict to a replace of another version, also to a login from it, and changes nothing'(kit) {
+    for (const identity of [{}, { userId: kit.user(), userName: 'Max' }])
+      for (const old of [await kit.put({ userId: kit.user() }), await kit.put()]) {
+        const change = kit.change()
+        await kit.store.update(old.key, 1, change, { now: kit.now })
+        const next = kit.successor(old, identity)
+        assert.equal(await kit.store.replace(old.key, 1, next, {}, { now: kit.now }), 'conflict')
+        await kit.isGone(next)
+        await kit.isExactly({ ...old, ...change, version: 2 })
+      }
   },
   async 'answers gone, and leaves nothing behind, where the old session is absent, expired or ended'(kit) {
     const userId = kit.user()
@@ -84,7 +68,7 @@ export const replacing: readonly Case[] = rules({
     for (const old of [absent, expired, ended])
       for (const identity of [{}, { userId: kit.user(), userName: 'Max' }]) {
         const next = kit.successor(old, { expiresAt: kit.now + HOUR, ...identity })
-        assert.deepEqual(await kit.store.replace(old.key, 1, next, {}, { now: kit.now }), GONE)
+        assert.equal(await kit.store.replace(old.key, 1, next, {}, { now: kit.now }), 'gone')
         await kit.isGone(next)
       }
   },
@@ -92,18 +76,24 @@ export const replacing: readonly Case[] = rules({
     const old = await kit.put({ userId: kit.user() })
     const next = await kit.forward(old)
     const second = kit.successor(old)
-    assert.deepEqual(await kit.store.replace(old.key, 1, second, {}, { now: kit.now }), GONE)
+    assert.equal(await kit.store.replace(old.key, 1, second, {}, { now: kit.now }), 'gone')
     assert.deepEqual(await kit.keys(old.userId!), [next.key])
   },
   async 'answers created again when the same replace is repeated'(kit) {
-    for (const userId of [kit.user(), null]) {
+    for (const [userId, identity] of [
+      [kit.user(), {}],
+      [null, {}],
+      [null, { userId: kit.user(), userName: 'Ada' }],
+    ] as const) {
       const old = await kit.put({ userId })
-      const next = kit.successor(old)
-      const options = { forward: { salt: 's', until: kit.now } }
-      await kit.store.replace(old.key, 1, next, options, { now: kit.now })
-      assert.equal((await kit.store.replace(old.key, 1, next, options, { now: kit.now })).outcome, 'created')
+      const next = kit.successor(old, identity)
+      const options = 'userId' in identity ? {} : { forward: { salt: 's', until: kit.now } }
+      for (let time = 0; time < 2; time++)
+        assert.equal(await kit.store.replace(old.key, 1, next, options, { now: kit.now }), 'created')
       await kit.isExactly(next)
-      same(await kit.store.read(old.key, { now: kit.now }), { movedTo: next.key, salt: 's', until: kit.now })
+      const left = 'userId' in identity ? null : { movedTo: next.key, salt: 's', until: kit.now }
+      same(await kit.store.read(old.key, { now: kit.now }), left)
+      if (next.userId !== null) assert.deepEqual(await kit.keys(next.userId), [next.key])
     }
   },
   async 'tells a login of another user or another instant from the same replace repeated, though key and write ID are the same'(
@@ -117,28 +107,18 @@ export const replacing: readonly Case[] = rules({
     for (const other of [{ userId: max }, { userId: ada, createdAt: kit.now + 1 }]) {
       const old = await kit.put({ userId: other.userId })
       const twin = kit.successor(old, { key, writeId, ...other })
-      assert.deepEqual(await kit.store.replace(old.key, 1, twin, {}, options), { outcome: 'collision', ended: [] })
+      assert.equal(await kit.store.replace(old.key, 1, twin, {}, options), 'collision')
       await kit.isExactly(old)
-      assert.equal((await kit.store.replace(kit.key(other.userId), 1, twin, {}, options)).outcome, 'gone')
+      assert.equal(await kit.store.replace(kit.key(other.userId), 1, twin, {}, options), 'gone')
     }
     await kit.isExactly(next)
-    assert.equal((await kit.store.replace(kit.key(ada), 1, next, {}, options)).outcome, 'created')
-  },
-  async 'answers created again when the same login from an anonymous session is repeated'(kit) {
-    const old = await kit.put()
-    const next = kit.successor(old, { userId: kit.user(), userName: 'Ada' })
-    await kit.store.replace(old.key, 1, next, {}, { now: kit.now })
-    assert.equal((await kit.store.replace(old.key, 1, next, {}, { now: kit.now })).outcome, 'created')
-    assert.deepEqual(await kit.keys(next.userId!), [next.key])
+    assert.equal(await kit.store.replace(kit.key(ada), 1, next, {}, options), 'created')
   },
   async 'answers collision to a replace whose new key is taken, and keeps both sessions as they are'(kit) {
     const userId = kit.user()
     const [old, taken] = [await kit.put({ userId }), await kit.put({ userId })]
     const next = kit.successor(old, { key: taken.key, data: '{"stolen":1}' })
-    assert.deepEqual(await kit.store.replace(old.key, 1, next, {}, { now: kit.now }), {
-      outcome: 'collision',
-      ended: [],
-    })
+    assert.equal(await kit.store.replace(old.key, 1, next, {}, { now: kit.now }), 'collision')
     await kit.isExactly(old)
     await kit.isExactly(taken)
   },
@@ -149,7 +129,7 @@ export const replacing: readonly Case[] = rules({
       for (const passwordVersion of [null, 4]) {
         const next = kit.successor(old, { userId, userName: 'Ada', passwordVersion })
         const result = await kit.store.replace(old.key, 1, next, {}, { now: kit.now })
-        assert.deepEqual(result, { outcome: 'stale-login', ended: [] })
+        assert.equal(result, 'stale-login')
         await kit.isGone(next)
         await kit.isExactly(old)
       }
@@ -158,10 +138,7 @@ export const replacing: readonly Case[] = rules({
     const userId = kit.user()
     const old = await kit.put({ userId })
     const next = kit.successor(old, { parent: kit.key(userId) })
-    assert.deepEqual(await kit.store.replace(old.key, 1, next, {}, { now: kit.now }), {
-      outcome: 'orphan',
-      ended: [],
-    })
+    assert.equal(await kit.store.replace(old.key, 1, next, {}, { now: kit.now }), 'orphan')
     await kit.isExactly(old)
     await kit.isGone(next)
   },
@@ -173,57 +150,16 @@ export const replacing: readonly Case[] = rules({
     const next = await kit.forward(old)
     await kit.isExactly(next)
   },
-  async 'does not count the replaced session of the same user for the limit'(kit) {
-    const userId = kit.user()
-    const old = await kit.put({ userId })
-    const next = kit.successor(old)
-    const options = { limit: { max: 1, onLimit: 'refuse' } } as const
-    assert.equal((await kit.store.replace(old.key, 1, next, options, { now: kit.now })).outcome, 'created')
-    assert.deepEqual(await kit.keys(userId), [next.key])
-    const last = kit.successor(next)
-    const ending = { limit: { max: 1, onLimit: 'end-oldest' } } as const
-    assert.deepEqual(await kit.store.replace(next.key, 1, last, ending, { now: kit.now }), {
-      outcome: 'created',
-      ended: [],
-    })
-  },
-  async 'refuses a login beyond the limit in a replace, and the old session stays'(kit) {
-    const userId = kit.user()
-    const present = await kit.put({ userId })
-    const old = await kit.put()
-    const next = kit.successor(old, { userId, userName: 'Ada' })
-    const options = { limit: { max: 1, onLimit: 'refuse' } } as const
-    assert.deepEqual(await kit.store.replace(old.key, 1, next, options, { now: kit.now }), {
-      outcome: 'limit',
-      ended: [],
-    })
-    await kit.isExactly(old)
-    await kit.isGone(next)
-    assert.deepEqual(await kit.keys(userId), [present.key])
-  },
-  async 'ends the oldest beyond the limit in a replace and names it'(kit) {
-    const userId = kit.user()
-    const oldest = await kit.put({ userId, createdAt: kit.now - 2 * MINUTE })
-    const other = await kit.put({ userId, createdAt: kit.now - MINUTE })
-    const old = await kit.put()
-    const next = kit.successor(old, { userId, userName: 'Ada' })
-    const options = { limit: { max: 2, onLimit: 'end-oldest' } } as const
-    const result = await kit.store.replace(old.key, 1, next, options, { now: kit.now })
-    assert.deepEqual(result, { outcome: 'created', ended: [oldest.key] })
-    await kit.isGone(oldest)
-    assert.deepEqual(await kit.keys(userId), [other.key, next.key].sort())
-  },
-  async 'decides a replace in the order repeated, gone, conflict, collision, stale login, orphan, limit'(kit) {
+  async 'decides a replace in the order repeated, gone, conflict, collision, stale login, orphan'(kit) {
     const userId = kit.user()
     const [old, taken] = [await kit.put({ userId }), await kit.put({ userId })]
     await kit.store.update(old.key, 1, kit.change(), { now: kit.now })
     await kit.deleteUser(userId, { minPasswordVersion: 5, exceptKey: old.key })
     await kit.put({ userId, passwordVersion: 5 })
     const holder = await kit.put({ key: taken.key, userId, passwordVersion: 5 })
-    const options = { limit: { max: 1, onLimit: 'refuse' } } as const
     const outcome = async (oldKey: string, version: number, over: object) => {
       const next = kit.successor(old, { key: taken.key, passwordVersion: 4, parent: kit.key(userId), ...over })
-      return (await kit.store.replace(oldKey, version, next, options, { now: kit.now })).outcome
+      return await kit.store.replace(oldKey, version, next, {}, { now: kit.now })
     }
     assert.equal(await outcome(kit.key(userId), 9, { writeId: holder.writeId }), 'created')
     assert.equal(await outcome(kit.key(userId), 9, {}), 'gone')
@@ -232,7 +168,7 @@ export const replacing: readonly Case[] = rules({
     const fresh = { key: kit.key(userId), writeId: newWriteId() }
     assert.equal(await outcome(old.key, 2, fresh), 'stale-login')
     assert.equal(await outcome(old.key, 2, { ...fresh, passwordVersion: 5 }), 'orphan')
-    assert.equal(await outcome(old.key, 2, { ...fresh, passwordVersion: 5, parent: null }), 'limit')
+    assert.equal(await outcome(old.key, 2, { ...fresh, passwordVersion: 5, parent: null }), 'created')
   },
   async 'leaves a forward that read reports with its salt and its until'(kit) {
     const old = await kit.put({ userId: kit.user() })
@@ -244,7 +180,7 @@ export const replacing: readonly Case[] = rules({
     const old = await kit.put({ userId: kit.user() })
     const next = await kit.forward(old, kit.now + MINUTE)
     await kit.isGone(old)
-    assert.deepEqual(await kit.store.replace(old.key, 1, kit.successor(old), {}, { now: kit.now }), GONE)
+    assert.equal(await kit.store.replace(old.key, 1, kit.successor(old), {}, { now: kit.now }), 'gone')
     await kit.isExactly(next)
     assert.deepEqual(await kit.keys(old.userId!), [next.key])
   },

@@ -198,7 +198,7 @@ const CASES: readonly Case[] = [
               const old = latest[at]!
               const renewed = kit.successor(old)
               const options = { forward: { salt: '', until: kit.now } }
-              const { outcome } = await kit.store.replace(old.key, 1, renewed, options, { now: kit.now })
+              const outcome = await kit.store.replace(old.key, 1, renewed, options, { now: kit.now })
               if (outcome !== 'created') return
               latest[at] = renewed
               keys.add(renewed.key)

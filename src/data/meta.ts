@@ -7,7 +7,7 @@ export interface Meta {
   /** 32 bytes in base64url, see csrf.ts. Without it: the session has its first ID. */
   readonly csrf?: string
   /** How long the session may be idle, in ms. Without it: as long as the manager says. */
-  readonly idle?: number
+  readonly idle?: number | undefined
   /** The key under which the session began, from its first new ID on: it tells a device. Without it: the session's own key. */
   readonly firstKey?: string
   /** How many new IDs the session got since an instant, epoch ms: see begin.ts. */
@@ -18,11 +18,11 @@ const NOTHING: Meta = Object.freeze({})
 /** Broken text counts as a password that was never verified. */
 const BROKEN: Meta = Object.freeze({ verifiedAt: null })
 /** No JSON text begins with it. */
-const MARK = '@'
+const FENCE = '@'
 const PACKED =
   /^@(?:v(-|\d{1,16}))?(?:c([A-Za-z0-9_-]{43}))?(?:i(\d{1,13}))?(?:f([A-Za-z0-9_-]{46}))?(?:n(\d{1,3})t(\d{1,16}))?@/
 
-/** The text to store. If a codec's text begins with the mark itself, another mark before it tells the two apart. */
+/** The text to store. If a codec's text begins with a fence itself, another fence before it tells the two apart. */
 export function packMeta({ verifiedAt, csrf, idle, firstKey, newIds }: Meta, text: string): string {
   const fields = [
     verifiedAt === undefined ? '' : `v${verifiedAt ?? '-'}`,
@@ -31,12 +31,12 @@ export function packMeta({ verifiedAt, csrf, idle, firstKey, newIds }: Meta, tex
     firstKey === undefined ? '' : `f${firstKey}`,
     newIds === undefined ? '' : `n${newIds.count}t${newIds.since}`,
   ].join('')
-  return fields === '' && !text.startsWith(MARK) ? text : MARK + fields + MARK + text
+  return fields === '' && !text.startsWith(FENCE) ? text : FENCE + fields + FENCE + text
 }
 
 /** The reverse of `packMeta`. Broken text is left to the codec, which refuses it. */
 export function unpackMeta(stored: string): { meta: Meta; text: string } {
-  if (!stored.startsWith(MARK)) return { meta: NOTHING, text: stored }
+  if (!stored.startsWith(FENCE)) return { meta: NOTHING, text: stored }
   const match = PACKED.exec(stored)
   if (match === null) return { meta: BROKEN, text: stored }
   const [head, verified, csrf, idle, firstKey, count, since] = match

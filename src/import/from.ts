@@ -63,10 +63,15 @@ export const lastUse = (expiresAt: number | null, age: unknown): number | null =
 /** The name of a cookie. */
 export const nameOf = (cookie: string | OldCookie): string => (typeof cookie === 'string' ? cookie : cookie.name)
 
-/** The answer of a store with callbacks. Some stores answer by the callback alone; some return a promise too, and only that rejects. */
+/**
+ * The answer of a store with callbacks. Some stores answer by the callback alone; some return a promise too, and only that
+ * rejects. A store of files says of an absent session that there is no such file, and the middleware takes it for that.
+ */
 export function answerOf(call: (callback: (error: unknown, value?: unknown) => void) => unknown): Promise<unknown> {
+  const isAbsent = (error: unknown) => (error as { code?: unknown }).code === 'ENOENT'
   return new Promise((resolve, reject) => {
-    Promise.resolve(call((error, value) => (error ? reject(error) : resolve(value)))).catch(reject)
+    const answer = (error: unknown, value?: unknown) => (error && !isAbsent(error) ? reject(error) : resolve(value))
+    Promise.resolve(call(answer)).catch(reject)
   })
 }
 

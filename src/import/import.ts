@@ -117,12 +117,12 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
     const undo = () => calls.delete(record.key, call())
     try {
       // No limit of sessions: this user is logged in already, and moving ends no other session.
-      const { outcome } = await calls.create(record, {}, call())
+      const outcome = await calls.create(record, call())
       if (outcome !== 'created' && outcome !== 'stale-login')
         throw calls.fail('create', 'not-applied', `create: the store answered '${outcome}'`)
       // Refused if the password was changed after it was verified for the old session, or if the user's sessions ended.
       let isOver = outcome !== 'created'
-      isOver ||= (await calls.replace(record.key, 1, next, { forward: begun.forward }, call())).outcome !== 'created'
+      isOver ||= (await calls.replace(record.key, 1, next, { forward: begun.forward }, call())) !== 'created'
       // Asked after the session began: if it began before their end, it has ended with them.
       isOver ||= record.userId !== null && (await this.#marks.hasUserEnded(record.userId, begun.since, deadline))
       // For the same reason: if the old store was emptied before `invalidateAll`, that may not have met this session.

@@ -83,6 +83,6 @@ export class Marks {
   async #create(key: string, data: string, life: number, deadline: number): Promise<boolean> {
     const now = this.#context.now()
     const record = noteRecord(key, data, now, now + life)
-    return (await this.#context.calls.create(record, {}, { now, deadline })).outcome === 'created'
+    return (await this.#context.calls.create(record, { now, deadline })) === 'created'
   }
 }

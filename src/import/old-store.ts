@@ -19,6 +19,23 @@ export function epoch(name: string, value: unknown): number | null {
   return Math.floor(ms)
 }
 
+/** Asks an old store by a deadline. @throws SessionStoreError if it fails, or does not answer */
+export function askOldStore<V>(
+  { calls }: Context,
+  operation: 'read' | 'delete',
+  deadline: number,
+  run: () => Promise<V>,
+): Promise<V> {
+  const outcome = operation === 'read' ? 'not-applied' : 'unknown'
+  const fail = (what: string, options?: { cause: unknown }) =>
+    calls.fail(operation, outcome, `${operation}: the store of the old sessions ${what}`, options)
+  return within(deadline, run(), {
+    accept: answer => answer,
+    failed: cause => fail('failed', { cause }),
+    late: () => fail('did not answer within storeTimeout'),
+  })
+}
+
 export class OldStore {
   readonly #context: Context
   readonly #from: OldSessions
@@ -33,7 +50,7 @@ export class OldStore {
    * @throws SessionStoreError if the old store fails
    */
   async read(id: string, deadline: number): Promise<OldSession | null> {
-    const answer = await this.#call('read', deadline, async () => {
+    const answer = await askOldStore(this.#context, 'read', deadline, async () => {
       try {
         return await this.#from.read(id)
       } catch (error) {
@@ -62,17 +79,6 @@ export class OldStore {
 
   /** Removes a session. The mark keeps its cookie from being used again: if this fails, an event reports it, and the record expires. */
   async destroy(id: string, deadline: number): Promise<void> {
-    await this.#call('delete', deadline, async () => this.#from.destroy?.(id)).catch(() => {})
-  }
-
-  #call<V>(operation: 'read' | 'delete', deadline: number, run: () => Promise<V>): Promise<V> {
-    const outcome = operation === 'read' ? 'not-applied' : 'unknown'
-    const fail = (what: string, options?: { cause: unknown }) =>
-      this.#context.calls.fail(operation, outcome, `${operation}: the store of the old sessions ${what}`, options)
-    return within(deadline, run(), {
-      accept: answer => answer,
-      failed: cause => fail('failed', { cause }),
-      late: () => fail('did not answer within storeTimeout'),
-    })
+    await askOldStore(this.#context, 'delete', deadline, async () => this.#from.destroy?.(id)).catch(() => {})
   }
 }

@@ -8,8 +8,9 @@ import { deriveId, newId, newSalt, newWriteId, shardOf } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
 import type { Owner } from '../session/users.ts'
 import type { Context, Found } from './context.ts'
+import { withinLimit } from './limit.ts'
 import { type AnyRef, find, findCurrent, idOf } from './lookup.ts'
-import { type InitialData, initialData, isUntouched, type Lifetime, limitFor, newRecord, seen } from './records.ts'
+import { type InitialData, initialData, isUntouched, type Lifetime, newRecord, seen } from './records.ts'
 import { endSeries, seriesOf } from './series.ts'
 import { MAX_COLLISIONS, refusal, write } from './write.ts'
 
@@ -27,10 +28,10 @@ export async function begin(context: Context, { owner, first, lifetime }: NewSes
     const id = newId(context.users.shardOf(owner.userId))
     const call = context.call()
     const record = newRecord(context, id, owner, data, call.now, lifetime)
-    const answer = await context.calls.create(record, limitFor(context, owner), call)
-    context.reportAnswer(answer, owner)
-    if (answer.outcome === 'created') return context.created(id, record)
-    if (answer.outcome !== 'collision' || collisions >= MAX_COLLISIONS) throw refusal(context, answer.outcome)
+    const outcome = await withinLimit(context, record, null, () => context.calls.create(record, call))
+    context.reportOutcome(outcome, owner)
+    if (outcome === 'created') return context.created(id, record)
+    if (outcome !== 'collision' || collisions >= MAX_COLLISIONS) throw refusal(context, outcome)
   }
 }
 
@@ -46,11 +47,13 @@ function takePlace(
     const id = newId(context.users.shardOf(owner.userId))
     const call = context.call()
     const next = newRecord(context, id, owner, data, call.now, lifetime)
-    const limit = limitFor(context, owner)
-    const answer = await context.calls.replace(before.key, before.version, next, limit, call)
-    context.reportAnswer(answer, owner, before.key)
-    if (answer.outcome !== 'created') return answer.outcome
-    context.recentlyEnded.noteEnd(before.key)
+    const outcome = await withinLimit(context, next, before.key, async () => {
+      const outcome = await context.calls.replace(before.key, before.version, next, {}, call)
+      if (outcome === 'created') context.recentlyEnded.noteEnd(before.key)
+      return outcome
+    })
+    context.reportOutcome(outcome, owner, before.key)
+    if (outcome !== 'created') return outcome
     return { value: context.regenerated(before.key, id, next) }
   })
 }
@@ -133,8 +136,8 @@ export async function regenerate(context: Context, ref: AnyRef, grace: number | 
       writeId: newWriteId(),
     }
     const forward = { salt, until: now + (grace ?? 0) }
-    const { outcome } = await context.calls.replace(record.key, record.version, next, { forward }, context.call(now))
-    if (outcome === 'stale-login') context.reportRefused(outcome, record)
+    const outcome = await context.calls.replace(record.key, record.version, next, { forward }, context.call(now))
+    context.reportOutcome(outcome, record, record.key)
     if (outcome !== 'created') return outcome
     context.recentlyEnded.noteNewId(record.key, next.key)
     return { value: context.regenerated(record.key, nextId, next) }

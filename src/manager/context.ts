@@ -1,6 +1,6 @@
 // The state of one manager: its options, its store, and the memory of this process. Also how a session ends: in the store, in
 // that memory, and as an event.
-import type { ReplaceResult, SessionRecord } from '../contract/store.ts'
+import type { ReplaceOutcome, SessionRecord } from '../contract/store.ts'
 import { unpackMeta } from '../data/meta.ts'
 import { DataShape, type Frozen } from '../data/schema.ts'
 import { StoreCalls } from '../guard/store-calls.ts'
@@ -154,21 +154,12 @@ export class Context {
     // Before the answer: even if it is lost, a slow response must not send this cookie again.
     if (reason === 'logout') this.recentlyEnded.noteEnd(key)
     const existed = await this.calls.delete(key, this.call())
-    if (existed) this.reportEnd(key, userId, reason)
+    if (existed) this.emit({ type: 'destroyed', key: key as SessionKey, userId: this.userIdOf({ userId }), reason })
     return existed
   }
 
-  private reportEnd(key: string, userId: string | null, reason: EndReason): void {
-    this.emit({ type: 'destroyed', key: key as SessionKey, userId: this.userIdOf({ userId }), reason })
-  }
-
-  /** Reports a store's answer to a login: the limit ended other sessions of the user, or the login was refused. `key`: the session that it would have replaced. */
-  reportAnswer(
-    { outcome, ended }: Pick<ReplaceResult, 'outcome' | 'ended'>,
-    { userId }: Owner,
-    key: string | null = null,
-  ): void {
-    for (const each of ended) this.reportEnd(each, userId, 'limit')
+  /** Reports a login that is refused. `key`: the session that it would have replaced. */
+  reportOutcome(outcome: ReplaceOutcome | 'limit', { userId }: Pick<Owner, 'userId'>, key: string | null = null): void {
     if (outcome === 'limit' || outcome === 'stale-login') this.reportRefused(outcome, { key, userId })
   }
 

@@ -6,6 +6,7 @@ import { passwordVersionOf } from '../session/users.ts'
 import type { Rule } from '../text/check-options.ts'
 import { within } from '../time/within.ts'
 import type { Context, Found } from './context.ts'
+import { held } from './records.ts'
 
 /** A session of any data and user IDs, or the value of its cookie. */
 export type AnyRef = AnySession | string | null | undefined
@@ -52,7 +53,7 @@ export async function find(context: Context, start: string, now: number): Promis
     const reading = context.calls.read(key, context.call(now))
     const { record, forward, corrupt } = reading instanceof Promise ? await reading : reading
     if (corrupt !== null) context.emit({ type: 'corrupt-record', key, cause: corrupt })
-    if (record !== null) return foundIn(context, id, record, now, followed > 0)
+    if (record !== null) return foundIn(context, id, held(record), now, followed > 0)
     if (forward === null) return null
     context.recentlyEnded.noteNewId(key, forward.movedTo)
     const next = followed < MAX_FORWARDS ? nextIdOf(context, id, forward, now) : null
@@ -97,9 +98,10 @@ export async function isOutdated(context: Context, record: SessionRecord): Promi
 
 /** The user's live sessions, without those that the application's password version refuses. */
 export async function recordsOfUser(context: Context, user: string): Promise<SessionRecord[]> {
-  const records = await context.calls.listUser(user, 'session', context.call())
+  const call = context.call()
+  const records = (await context.calls.listUser(user, 'session', call)).map(held)
   const version = records.length === 0 ? 0 : await passwordVersionNow(context, user)
-  return records.filter(record => (record.passwordVersion ?? 0) >= version)
+  return records.filter(record => record.expiresAt > call.now && (record.passwordVersion ?? 0) >= version)
 }
 
 /** The user's password version, 0 if the application does not say. The lookup has what is left of `storeTimeout`. */

@@ -1,4 +1,4 @@
-import { DEFAULT_STORE_TIMEOUT, type SessionLimit, type Store } from '../contract/store.ts'
+import { DEFAULT_STORE_TIMEOUT, type Store } from '../contract/store.ts'
 import type { Codec } from '../data/codec.ts'
 import type { StandardSchemaV1 } from '../data/schema.ts'
 import type { SessionEvent } from '../session/events.ts'
@@ -50,7 +50,7 @@ export interface SessionOptions<
   /** Looks up the user's password version; older sessions are refused at every `get`. Costs your lookup per request. */
   getPasswordVersion?: (userId: UserId<Ids>) => number | Promise<number>
   /** Allows this many sessions per user. `onLimit` @default 'end-oldest' */
-  limit?: { max: number; onLimit?: SessionLimit['onLimit'] }
+  limit?: { max: number; onLimit?: 'refuse' | 'end-oldest' }
   /** Turns "remember me" on; a browser is remembered for this long, at most '400d' (RFC 6265bis, section 5.5); '30d' is usual. @default off */
   rememberFor?: Duration
   /** What to end when a remember token was used twice: the device's sessions, or everything of the user. @default 'end-device' */

@@ -1,5 +1,5 @@
 // From the application's values to a stored record, and back.
-import type { CreateOptions, SessionRecord } from '../contract/store.ts'
+import type { SessionRecord } from '../contract/store.ts'
 import { packMeta, unpackMeta } from '../data/meta.ts'
 import { newWriteId } from '../session/id.ts'
 import type { Login, Owner } from '../session/users.ts'
@@ -20,9 +20,12 @@ export function draftOf(context: Context, record: SessionRecord): object {
   return data
 }
 
-/** Text of edited data, with the fields that the record keeps beside it. */
-export const encode = (context: Context, record: SessionRecord, draft: object): string =>
-  packMeta(unpackMeta(record.data).meta, context.shape.encode(draft))
+/** Text of edited data, with the fields that the record keeps beside it; `idle` takes the place of the idle time there, in ms. */
+export function encode(context: Context, record: SessionRecord, draft: object, idle?: number): string {
+  const { meta } = unpackMeta(record.data)
+  const changed = idle === undefined ? meta : { ...meta, idle: idle < context.options.idle ? idle : undefined }
+  return packMeta(changed, context.shape.encode(draft))
+}
 
 /** Encoded first data; `before` is the session that ends here, if its data may be carried over. */
 export function initialData(
@@ -70,6 +73,14 @@ export function newRecord(
 export const idleOf = ({ options }: Context, { data }: SessionRecord): number =>
   Math.min(unpackMeta(data).meta.idle ?? options.idle, options.idle)
 
+/** A record as long as its own idle time holds it now: stores only raise `expiresAt`, and that time may have become shorter. */
+export function held(record: SessionRecord): SessionRecord {
+  const { idle } = unpackMeta(record.data).meta
+  if (idle === undefined || isUntouched(record)) return record
+  const expiresAt = expiryOf(record.seenAt, record.absoluteExpiresAt, idle)
+  return expiresAt < record.expiresAt ? { ...record, expiresAt } : record
+}
+
 /** `seenAt` and `expiresAt` of a record that is used at `now`: they only rise. */
 export function seen(
   context: Context,
@@ -82,10 +93,6 @@ export function seen(
     expiresAt: Math.max(record.expiresAt, expiryOf(now, record.absoluteExpiresAt, idleOf(context, record))),
   }
 }
-
-/** The limit of sessions counts for users, not for anonymous sessions. */
-export const limitFor = ({ options: { limit } }: Context, owner: Owner): CreateOptions =>
-  limit !== null && owner.userId !== null ? { limit } : {}
 
 /** The time limits of a session, in ms. */
 export interface Lifetimes {

@@ -8,8 +8,9 @@ import { deriveId, hashOf, hmac, newId, newSalt, newWriteId, shardOf } from '../
 import type { AnySession, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/users.ts'
 import type { Context } from './context.ts'
+import { withinLimit } from './limit.ts'
 import { find, fromSnapshot, isOutdated } from './lookup.ts'
-import { limitFor, newRecord } from './records.ts'
+import { newRecord } from './records.ts'
 import {
   begunWith,
   endSeries,
@@ -84,8 +85,8 @@ export async function issueToken(context: Context, session: AnySession): Promise
       expiresAt: call.now + life,
       absoluteExpiresAt: call.now + life,
     }
-    const { outcome } = await calls.create(stored, {}, call)
-    if (outcome === 'stale-login') context.reportRefused(outcome, record)
+    const outcome = await calls.create(stored, call)
+    context.reportOutcome(outcome, record, record.key)
     // A parallel request may have given it a new ID.
     if (outcome === 'orphan') return 'gone'
     return outcome === 'created' ? { value: `${selector}.${verifier}` } : outcome
@@ -204,11 +205,14 @@ async function beginRemembered(
   // from a theft.
   const seenAt = Math.min(call.now, createdAt) - context.options.touchInterval
   const record = { ...fresh, parent: series.key, createdAt, seenAt }
-  const answer = await context.calls.create(record, limitFor(context, owner), call)
-  context.reportAnswer(answer, owner)
-  if (answer.outcome === 'created') return context.created(id, record)
+  const put = () => context.calls.create(record, call)
+  // At the limit those that this device had before end first: it is not refused because of itself, and no other device ends.
+  const isOfDevice = (each: SessionRecord) => each.parent === series.key || each.key === series.parent
+  const outcome = await withinLimit(context, record, null, put, isOfDevice)
+  context.reportOutcome(outcome, owner)
+  if (outcome === 'created') return context.created(id, record)
   // The session is refused or has ended; the token is still good and works again as soon as a session is free.
-  if (answer.outcome !== 'collision') return null
+  if (outcome !== 'collision') return null
   const found = await find(context, id, call.now)
   return found && context.session(found)
 }

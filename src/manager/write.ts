@@ -1,7 +1,7 @@
 // How a session is changed while others change it: one loop for all methods that write, the writers of data, and the touch.
 import { isDeepStrictEqual } from 'node:util'
 import { SessionError, SessionStoreError } from '../contract/errors.ts'
-import type { CreateResult, SessionRecord } from '../contract/store.ts'
+import type { CreateOutcome, SessionRecord } from '../contract/store.ts'
 import { runChange } from '../data/change.ts'
 import { isPlain } from '../data/plain.ts'
 import { newWriteId } from '../session/id.ts'
@@ -9,14 +9,14 @@ import type { AnySession } from '../session/session.ts'
 import { quote } from '../text/quote.ts'
 import type { Context, Found } from './context.ts'
 import { find, fromSnapshot } from './lookup.ts'
-import { draftOf, encode, idleOf, isCookieDueAt, isTouchDue, isUntouched, seen } from './records.ts'
+import { draftOf, encode, expiryOf, idleOf, isCookieDueAt, isTouchDue, isUntouched, seen } from './records.ts'
 import { noteTouch } from './series.ts'
 
 /** How often a new ID is drawn again; one more collision means that the generator repeats itself. */
 export const MAX_COLLISIONS = 5
 
-/** An answer of a store's `create` or `replace` other than 'created'. */
-type Refused = Exclude<CreateResult['outcome'], 'created'>
+/** Why a session cannot be made live: a store's answer other than 'created', or the limit. */
+type Refused = Exclude<CreateOutcome, 'created'> | 'limit'
 /** The result of one attempt to write, or why there is none: 'conflict' and 'gone' if another writer was first. */
 type Attempt<T> = { readonly value: T } | Refused | 'conflict' | 'gone'
 /** `isFirst`: what the caller holds may be out of date, which 'conflict' answers too. */
@@ -101,8 +101,8 @@ async function mayRetry({ deadline }: Context, conflicts: number): Promise<boole
 const newer = (latest: SessionRecord | null, held: SessionRecord): SessionRecord =>
   latest !== null && latest.key === held.key && latest.version > held.version ? latest : held
 
-/** Edits fresh data; `draft: null` leaves the data as it is. `again` makes the draft once more. */
-type Edit<V> = (draft: object, again: () => object) => { draft: object | null; value: V }
+/** Edits fresh data; `draft: null` leaves the data as it is. `again` makes the draft once more. `idle`: another idle time, in ms. */
+type Edit<V> = (draft: object, again: () => object) => { draft: object | null; value: V; idle?: number | undefined }
 
 /**
  * Edits fresh data and writes it. `null` if the session is gone. It does not extend the session: only a `get` and a new ID
@@ -116,11 +116,12 @@ function edit<V>(
 ): Promise<{ found: Found; value: V } | null> {
   const attempt: Writer<{ found: Found; value: V }> = async (found, isFirst) => {
     const { record } = found
-    const { draft, value } = change(draftOf(context, record), () => draftOf(context, record))
+    const { draft, value, idle } = change(draftOf(context, record), () => draftOf(context, record))
     // The snapshot says nothing changes, but it may be stale: read once before answering.
     if (draft === null) return isFirst ? 'conflict' : { value: { found, value } }
-    const { seenAt, expiresAt } = record
-    const written = { data: encode(context, record, draft), seenAt, expiresAt, writeId: newWriteId() }
+    const { seenAt, absoluteExpiresAt } = record
+    const expiresAt = idle === undefined ? record.expiresAt : expiryOf(seenAt, absoluteExpiresAt, idle)
+    const written = { data: encode(context, record, draft, idle), seenAt, expiresAt, writeId: newWriteId() }
     const outcome = await context.calls.update(record.key, record.version, written, context.call())
     if (outcome !== 'updated') return outcome
     const latest = { ...record, ...written, version: record.version + 1 }
@@ -130,16 +131,20 @@ function edit<V>(
   return write(context, 'update', start, attempt, findAgain)
 }
 
-/** Sets keys, or runs a function on fresh data: the session as it is then, `null` if it is gone. */
+/**
+ * Sets keys, or runs a function on fresh data: the session as it is then, `null` if it is gone. `idleIn` says how long a
+ * session with the changed data may be idle, in ms; without it that stays.
+ */
 export async function writeData(
   context: Context,
   session: AnySession,
   change: object | ((draft: object) => unknown),
+  idleIn?: (draft: object) => number,
 ): Promise<AnySession | null> {
-  const written = await edit(context, fromSnapshot(context, session), (draft, again) => ({
-    draft: changed(change, draft, again),
-    value: undefined,
-  }))
+  const written = await edit(context, fromSnapshot(context, session), (before, again) => {
+    const draft = changed(change, before, again)
+    return { draft, value: undefined, idle: idleIn?.(draft) }
+  })
   return written === null ? null : context.session(written.found)
 }
 

@@ -3,7 +3,7 @@ import { types } from 'node:util'
 import { quote } from './quote.ts'
 
 /** Around a large bigint in the text; nobody else can write it. Drawn at the first one, as Workers draw nothing while they load. */
-let mark: string | undefined
+let nonce: string | undefined
 
 /**
  * JSON text as `JSON.stringify` gives it, but a bigint becomes an exact JSON integer: `2n ** 64n - 1n` is
@@ -12,15 +12,15 @@ let mark: string | undefined
  * @throws TypeError for a value that contains itself
  */
 export function stringify(value: unknown): string {
-  const text = JSON.stringify(value, markBigint)
-  if (mark === undefined || !text?.includes(mark)) return text
-  return text.replaceAll(`"${mark}`, '').replaceAll(`${mark}"`, '')
+  const text = JSON.stringify(value, wrapBigint)
+  if (nonce === undefined || !text?.includes(nonce)) return text
+  return text.replaceAll(`"${nonce}`, '').replaceAll(`${nonce}"`, '')
 }
 
-function markBigint(this: unknown, key: string, value: unknown): unknown {
+function wrapBigint(this: unknown, key: string, value: unknown): unknown {
   return exactly(this, key, value, integer => {
-    mark ??= randomUUID()
-    return mark + integer + mark
+    nonce ??= randomUUID()
+    return nonce + integer + nonce
   })
 }
 

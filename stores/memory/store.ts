@@ -1,13 +1,13 @@
 import { SessionStoreError } from '../../src/contract/errors.ts'
 import {
-  type CreateOptions,
-  type CreateResult,
+  type CreateOutcome,
   type DeleteUserOptions,
   FORWARD_LIFETIME,
   type Forward,
   type ReadAnswer,
   type RecordChange,
-  type ReplaceResult,
+  type ReplaceOptions,
+  type ReplaceOutcome,
   type ScanPage,
   type SessionRecord,
   type Store,
@@ -46,8 +46,6 @@ const MAX_LIVE = 64
 const SWEEP_TIME = 5
 
 const spanOf = ({ expiresAt }: Entry) => expiresAt - (expiresAt % SPAN)
-const NOTHING: readonly string[] = Object.freeze([])
-const answer = <O extends string>(outcome: O, ended = NOTHING) => ({ outcome, ended })
 /** A copy, if the text may be a part of a longer one: V8 would keep that alive. It copies less than 13 characters itself. */
 const copied = <T extends string | null>(text: T) =>
   text === null || text.length < 13 ? text : (Buffer.from(text).toString() as T)
@@ -86,10 +84,10 @@ export class MemoryStore implements Store {
     this.#max = options.maxRecords ?? 100_000
   }
 
-  async create(record: SessionRecord, options: CreateOptions, { now }: StoreCall): Promise<CreateResult> {
+  async create(record: SessionRecord, { now }: StoreCall): Promise<CreateOutcome> {
     const taken = this.#find(record.key)
-    if (taken !== undefined) return answer(isRepetition(taken, record) ? 'created' : 'collision')
-    return this.#admit('create', record, options, now, null)
+    if (taken !== undefined) return isRepetition(taken, record) ? 'created' : 'collision'
+    return this.#admit(record, undefined, now, null)
   }
 
   read(key: string, { now }: StoreCall): ReadAnswer | Promise<ReadAnswer> {
@@ -126,16 +124,16 @@ export class MemoryStore implements Store {
     oldKey: string,
     oldVersion: number,
     record: SessionRecord,
-    options: CreateOptions,
+    { forward }: ReplaceOptions,
     { now }: StoreCall,
-  ): Promise<ReplaceResult> {
+  ): Promise<ReplaceOutcome> {
     const taken = this.#find(record.key)
-    if (taken !== undefined && isRepetition(taken, record)) return answer('created')
+    if (taken !== undefined && isRepetition(taken, record)) return 'created'
     const old = this.#live(oldKey, now)
-    if (old === null) return answer('gone')
-    if (old.version !== oldVersion) return answer('conflict')
-    if (taken !== undefined) return answer('collision')
-    return this.#admit('replace', record, options, now, old)
+    if (old === null) return 'gone'
+    if (old.version !== oldVersion) return 'conflict'
+    if (taken !== undefined) return 'collision'
+    return this.#admit(record, forward, now, old)
   }
 
   async delete(key: string, _call: StoreCall): Promise<boolean> {
@@ -159,7 +157,8 @@ export class MemoryStore implements Store {
   }
 
   async listUser(userId: string, kind: SessionRecord['kind'], { now }: StoreCall): Promise<SessionRecord[]> {
-    return this.#liveOf(userId, kind, now).map(record => ({ ...record }))
+    const records = [...(this.#users.of(userId).get(userId) ?? [])]
+    return records.filter(record => isLive(record, kind, now)).map(record => ({ ...record }))
   }
 
   async sweep(limit: number, { now }: StoreCall): Promise<number> {
@@ -202,42 +201,24 @@ export class MemoryStore implements Store {
   }
 
   // The part that `create` and `replace` share. Everything is decided before anything changes.
-  #admit(
-    operation: 'create' | 'replace',
-    record: SessionRecord,
-    { limit, forward }: CreateOptions,
-    now: number,
-    old: Kept | null,
-  ): CreateResult {
+  #admit(record: SessionRecord, forward: ReplaceOptions['forward'], now: number, old: Kept | null): CreateOutcome {
     const { userId, parent } = record
     const minimum = userId === null ? undefined : this.#minimums.get(userId)
     if (minimum !== undefined && minimum.until > now && minimum.version > (record.passwordVersion ?? 0))
-      return answer('stale-login')
-    if (parent !== null && parent !== old?.parent && this.#live(parent, now) === null) return answer('orphan')
-    let surplus: Kept[] = []
-    if (limit !== undefined && userId !== null && record.kind === 'session') {
-      const others = this.#liveOf(userId, 'session', now).filter(other => other !== old)
-      const excess = others.length + 1 - limit.max
-      if (excess > 0 && limit.onLimit === 'refuse') return answer('limit')
-      if (excess > 0) surplus = others.sort((a, b) => a.createdAt - b.createdAt).slice(0, excess)
-    }
+      return 'stale-login'
+    if (parent !== null && parent !== old?.parent && this.#live(parent, now) === null) return 'orphan'
     // A forward takes the place of the old record.
-    const freed = surplus.length + (old !== null && forward === undefined ? 1 : 0)
-    this.#makeRoom(operation, 1 - freed, now, old)
-    for (const each of surplus) this.#drop(each)
+    this.#makeRoom(old !== null && forward === undefined ? 0 : 1, now, old)
     if (old !== null) this.#drop(old)
     if (old !== null && forward !== undefined) {
       const expiresAt = Math.max(now, forward.until) + FORWARD_LIFETIME
       this.#keep({ ...forward, kind: 'forward', key: old.key, movedTo: record.key, expiresAt })
     }
     this.#keep({ ...record, userId: copied(userId), userName: copied(record.userName) })
-    return answer(
-      'created',
-      surplus.map(({ key }) => key),
-    )
+    return 'created'
   }
 
-  #makeRoom(operation: 'create' | 'replace', wanted: number, now: number, spared: Kept | null): void {
+  #makeRoom(wanted: number, now: number, spared: Kept | null): void {
     if (this.#size + wanted <= this.#max) return
     // Several at once: finding the first entry of a Set is slow after many deletions.
     const places = Math.max(wanted, Math.ceil(this.#max / 1000))
@@ -247,7 +228,7 @@ export class MemoryStore implements Store {
         if (entry !== spared) this.#drop(entry)
       }
     if (this.#size + wanted <= this.#max) return
-    throw new SessionStoreError(operation, 'not-applied', 'the session store is full', {
+    throw new SessionStoreError(spared === null ? 'create' : 'replace', 'not-applied', 'the session store is full', {
       cause: new Error(`maxRecords is ${this.#max}: all are sessions of users, remember tokens and traces of old IDs`),
     })
   }
@@ -259,10 +240,6 @@ export class MemoryStore implements Store {
   #live(key: string, now: number): Kept | null {
     const entry = this.#find(key)
     return entry === undefined || entry.kind === 'forward' || entry.expiresAt <= now ? null : entry
-  }
-
-  #liveOf(userId: string, kind: SessionRecord['kind'], now: number): Kept[] {
-    return [...(this.#users.of(userId).get(userId) ?? [])].filter(record => isLive(record, kind, now))
   }
 
   #successor(key: string | undefined): Entry | undefined {

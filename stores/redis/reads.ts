@@ -16,8 +16,8 @@ export class ValueReads {
   constructor(commands: Commands, keys: Keys) {
     this.#commands = commands
     this.#keys = keys
-    const placeOf = commands.link.isCluster ? shardOfKey : undefined
-    this.#shared = new SharedReads(MOST, (asked, deadline) => this.#ask(asked, deadline), placeOf)
+    const groupOf = commands.link.isCluster ? shardOfKey : undefined
+    this.#shared = new SharedReads(MOST, (asked, deadline) => this.#ask(asked, deadline), groupOf)
   }
 
   read(key: string, deadline: number | undefined): Promise<unknown> {

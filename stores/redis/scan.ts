@@ -16,25 +16,25 @@ const LEAST = 10
 const CURSOR = /^([0-9]{1,5}) ([0-9A-Za-z]{1,64}) ([0-9]{1,20})$/
 
 /** @throws TypeError for a text that no page answered. */
-export function placeIn(cursor: string | null) {
+export function positionIn(cursor: string | null) {
   const [, slot, process, at] = cursor === null ? ['', '0', '0', '0'] : (CURSOR.exec(cursor) ?? [])
   if (slot === undefined)
     throw new TypeError(`cursor: expected null, or the next of the page before, got ${quote(cursor)}`)
   return { slot: Number(slot), process: process!, at: at! }
 }
-type Place = ReturnType<typeof placeIn>
+type Position = ReturnType<typeof positionIn>
 
-/** The page that begins at this place. */
-export function page(commands: Commands, keys: Keys, call: Call, place: Place, limit: number, now: number) {
+/** The page that begins at this position. */
+export function page(commands: Commands, keys: Keys, call: Call, position: Position, limit: number, now: number) {
   return commands.again(call, 'AAA', async (): Promise<ScanPage> => {
     const masters = commands.link.masters()
-    const number = masters.findIndex(({ firstSlot }) => firstSlot === place.slot)
+    const number = masters.findIndex(({ firstSlot }) => firstSlot === position.slot)
     const master = masters[number]
     if (master === undefined) throw new Error('the slots of the cluster have moved: begin the walk again')
     const count = String(Math.max(LEAST, Math.min(MOST, limit)))
     const [info, answer] = await Promise.all([
       master.send(['INFO']),
-      master.send(['SCAN', place.at, 'MATCH', keys.pattern, 'COUNT', count]),
+      master.send(['SCAN', position.at, 'MATCH', keys.pattern, 'COUNT', count]),
     ])
     const process = /^run_id:(\w+)/m.exec(text(info))?.[1]
     if (process === undefined || !Array.isArray(answer))
@@ -42,7 +42,8 @@ export function page(commands: Commands, keys: Keys, call: Call, place: Place, l
     if (/^role:slave/m.test(text(info))) throw new NotReady('a master is no longer one')
     const next = (master: Master | undefined, at: string) =>
       master === undefined ? null : `${master.firstSlot} ${at === '0' ? '0' : process} ${at}`
-    if (place.at !== '0' && process !== place.process) return { records: [], forwards: [], next: next(master, '0') }
+    if (position.at !== '0' && process !== position.process)
+      return { records: [], forwards: [], next: next(master, '0') }
     const [at, names] = answer as [unknown, unknown[]]
     return {
       ...(await storedIn(master, keys, names.map(text), now)),

@@ -7,8 +7,6 @@
 import { createHash } from 'node:crypto'
 import { CLOCK_TOLERANCE } from '../../src/contract/store.ts'
 
-/** How many sessions of one user a limit looks at, if it allows fewer. */
-const WINDOW = 1000
 /** How many members of the index each write looks up, so that those without a session stay a minority. */
 const SAMPLE = 4
 
@@ -78,17 +76,15 @@ const script = (body: string): Script => {
 /**
  * Makes a record live, in place of another one of this slot if there is one.
  *
- * KEYS: new, old, index, minimum password version, parent, then members of the index; one that is not needed is missing or
- * the first again. ARGV after deadline and now: value, life ms, reach ms (longer than any later life), parent (none, own,
- * elsewhere), limit (0: none), refuse or end-oldest, version of the old record (empty: none), forward (empty: none), its
- * life ms. Answers `created` and the members that it ended for the limit, or `again`, how many members it ended and these,
- * then those that it has to be given.
+ * KEYS: new, old, index, minimum password version, parent; one that is not needed is missing or the first again. ARGV after
+ * deadline and now: value, life ms, reach ms (longer than any later life), parent (none, own, elsewhere), version of the old
+ * record (empty: none), forward (empty: none), its life ms.
  */
 export const PUT = script(`
 local new, old, index, least, parent = unpack(KEYS, 1, 5)
 local added, life, reach = parse(ARGV[3]), ARGV[4], tonumber(ARGV[5])
 added.kept = clock + reach
-local max, onLimit, oldVersion, forward = tonumber(ARGV[7]), ARGV[8], tonumber(ARGV[9]), ARGV[10]
+local oldVersion, forward = tonumber(ARGV[7]), ARGV[8]
 
 -- Before all questions: a client sends a command again after a cut connection.
 local stored = parse(get(new))
@@ -104,55 +100,12 @@ end
 if redis.call('EXISTS', new) == 1 then return {'collision', clock} end
 
 local owned = added.userId ~= '-'
-local ended, dead = {}, {}
 if owned then
   clear(index)
   if minimum(least) > (tonumber(added.passwordVersion) or 0) then return {'stale-login', clock} end
   if ARGV[6] ~= 'none' and not (before and before.parent == added.parent) then
     local source = ARGV[6] == 'own' and parse(get(parent))
     if not source or source.expires <= now then return {'orphan', clock} end
-  end
-  local replaced = before and before.userId == added.userId and member(old)
-  local others = redis.call('ZCARD', index) - (replaced and 1 or 0)
-  if max > 0 and others >= max then
-    local declared, undeclared, again = {}, false, {'again', clock, 0}
-    for i = 6, #KEYS do declared[member(KEYS[i])] = KEYS[i] end
-    for _, m in ipairs(redis.call('ZRANGE', index, 0, math.max(max, ${WINDOW}))) do
-      if m ~= replaced then
-        again[#again + 1] = m
-        undeclared = undeclared or not declared[m]
-      end
-    end
-    if undeclared then return again end
-    local living = {}
-    for i = 4, #again do
-      local m = again[i]
-      local r = parse(get(declared[m]))
-      if r and r.kind == 's' and r.expires > now and r.userId == added.userId then
-        living[#living + 1] = {member = m, created = r.created}
-      elseif not r and m ~= member(new) and redis.call('EXISTS', declared[m]) == 0 then
-        dead[#dead + 1] = m
-      end
-    end
-    if #living >= max then
-      if onLimit == 'refuse' then return {'limit', clock} end
-      table.sort(living, function(a, b)
-        if a.created ~= b.created then return a.created < b.created end
-        return a.member < b.member
-      end)
-      for i = 1, #living - max + 1 do ended[i] = living[i].member end
-    end
-    -- More than a script should look at: what is too much in any case goes now, and the rest is looked at again.
-    if others > #again - 3 and #ended + #dead > 0 then
-      again = {'again', clock, #ended}
-      for _, m in ipairs(dead) do redis.call('ZREM', index, m) end
-      for _, m in ipairs(ended) do
-        redis.call('DEL', declared[m])
-        redis.call('ZREM', index, m)
-        again[#again + 1] = m
-      end
-      return again
-    end
   end
 end
 
@@ -162,7 +115,7 @@ if owned then
   redis.call('ZADD', index, whole(clock + reach), member(new))
   redis.call('PEXPIRE', index, whole(math.max(redis.call('PTTL', index), reach + ${CLOCK_TOLERANCE})))
 end
-if before or #ended > 0 then
+if before then
   -- A missing right to remove shows here: later it would leave the new record beside the old one.
   redis.call('SET', new, '', 'PX', 1)
   redis.call('DEL', new)
@@ -170,23 +123,16 @@ if before or #ended > 0 then
 end
 redis.call('SET', new, build(added), 'PX', life)
 if before then
-  if forward ~= '' then keep(old, forward, tonumber(ARGV[11])) else redis.call('DEL', old) end
+  if forward ~= '' then keep(old, forward, tonumber(ARGV[9])) else redis.call('DEL', old) end
   if owned then redis.call('ZREM', index, member(old)) end
-end
-local answer = {'created', clock}
-local keys = string.sub(new, 1, -44)
-for _, m in ipairs(ended) do
-  redis.call('DEL', keys .. m)
-  redis.call('ZREM', index, m)
-  answer[#answer + 1] = m
 end
 -- These keys are not declared, and only looked at. While their slot moves, a question about one that is here (the new
 -- one) and one that is not is refused, so that what has moved is not taken for gone.
+local keys = string.sub(new, 1, -44)
 for _, m in ipairs(sample) do
-  if m ~= member(new) and redis.pcall('EXISTS', new, keys .. m) == 1 then dead[#dead + 1] = m end
+  if m ~= member(new) and redis.pcall('EXISTS', new, keys .. m) == 1 then redis.call('ZREM', index, m) end
 end
-for _, m in ipairs(dead) do redis.call('ZREM', index, m) end
-return answer
+return {'created', clock}
 `)
 
 /**

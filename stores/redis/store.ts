@@ -1,12 +1,12 @@
 import { isReading, type StoreOperation } from '../../src/contract/errors.ts'
 import {
-  type CreateOptions,
-  type CreateResult,
+  type CreateOutcome,
   type DeleteUserOptions,
   FORWARD_LIFETIME,
   type ReadAnswer,
   type RecordChange,
-  type ReplaceResult,
+  type ReplaceOptions,
+  type ReplaceOutcome,
   type ScanPage,
   type SessionRecord,
   type Store,
@@ -20,7 +20,7 @@ import { NotReady, refusalOf, storeError } from './errors.ts'
 import { decode, encodeForward, encodeRecord, escaped, live, text } from './format.ts'
 import { isKey, type Keys, keysUnder, shardOfKey, shardOfUser } from './keys.ts'
 import { ValueReads } from './reads.ts'
-import { page, placeIn } from './scan.ts'
+import { page, positionIn } from './scan.ts'
 import { DELETE, DELETE_USER, DISCARD, LEAVE, PUT, type Script, UNDO, WRITE } from './scripts.ts'
 
 /** Options of a `RedisStore`. */
@@ -95,22 +95,22 @@ export class RedisStore implements Store {
     return this.#keys.shardOf(userId)
   }
 
-  async create(record: SessionRecord, options: CreateOptions, { now, deadline }: StoreCall): Promise<CreateResult> {
+  async create(record: SessionRecord, { now, deadline }: StoreCall): Promise<CreateOutcome> {
     this.#requireShard(record)
-    const run = (call: Call) => this.#put(call, record, options, now, null)
-    return this.#call('create', deadline, run) as Promise<CreateResult>
+    const run = (call: Call) => this.#put(call, record, {}, now, null)
+    return this.#call('create', deadline, run) as Promise<CreateOutcome>
   }
 
   async replace(
     oldKey: string,
     oldVersion: number,
     record: SessionRecord,
-    options: CreateOptions,
+    options: ReplaceOptions,
     { now, deadline }: StoreCall,
-  ): Promise<ReplaceResult> {
+  ): Promise<ReplaceOutcome> {
     this.#requireShard(record)
     const old = { key: oldKey, version: oldVersion }
-    if (!isKey(oldKey)) return { outcome: 'gone', ended: [] }
+    if (!isKey(oldKey)) return 'gone'
     const isAcross = this.#commands.link.isCluster && shardOfKey(oldKey) !== shardOfKey(record.key)
     return this.#call('replace', deadline, call =>
       isAcross ? this.#move(call, record, options, now, old) : this.#put(call, record, options, now, old),
@@ -210,8 +210,8 @@ export class RedisStore implements Store {
   }
 
   async scan(cursor: string | null, limit: number, { now, deadline }: StoreCall): Promise<ScanPage> {
-    const place = placeIn(cursor)
-    return this.#call('scan', deadline, call => page(this.#commands, this.#keys, call, place, limit, now))
+    const position = positionIn(cursor)
+    return this.#call('scan', deadline, call => page(this.#commands, this.#keys, call, position, limit, now))
   }
 
   // A caller that did not ask `shard` would put the session and its user's index into different slots.
@@ -236,23 +236,20 @@ export class RedisStore implements Store {
   async #put(
     call: Call,
     record: SessionRecord,
-    { limit, forward }: CreateOptions,
+    { forward }: ReplaceOptions,
     now: number,
     old: Old | null,
     hadParent = false,
-  ): Promise<ReplaceResult> {
-    const { key, userId, kind, parent, expiresAt, absoluteExpiresAt } = record
+  ): Promise<ReplaceOutcome> {
+    const { key, userId, parent, expiresAt, absoluteExpiresAt } = record
     const shard = shardOfKey(key)
     const life = Math.max(0, expiresAt - now) + SWEEP_MARGIN
-    const isLimited = limit !== undefined && userId !== null && kind === 'session'
     const ownParent = parent !== null && shardOfKey(parent) === shard
     const args = [
       encodeRecord(record),
       life,
       Math.max(life, absoluteExpiresAt - now + SWEEP_MARGIN),
       parent === null || hadParent ? 'none' : ownParent ? 'own' : 'elsewhere',
-      isLimited ? limit.max : 0,
-      isLimited ? limit.onLimit : '',
       old?.version ?? '',
       old && forward ? encodeForward(key, forward, now) : '',
       forward ? Math.max(0, forward.until - now) + FORWARD_LIFETIME + SWEEP_MARGIN : 0,
@@ -260,17 +257,8 @@ export class RedisStore implements Store {
     const { session, index, minVersion } = this.#keys
     const keys = [session(key), session(old?.key ?? key)]
     if (userId !== null) keys.push(index(userId), minVersion(userId), session(ownParent ? parent : key))
-    const ended: string[] = []
-    for (let members: string[] = []; ; ) {
-      const all = [...keys, ...members.map(member => session(shard + member))]
-      const [outcome, ...rest] = await this.#commands.run(call, PUT, key, all, now, args)
-      const isDone = outcome !== 'again'
-      const count = isDone ? rest.length : Number(rest.shift())
-      for (const member of rest.splice(0, count)) ended.push(shard + text(member))
-      if (isDone) return { outcome: outcome as ReplaceResult['outcome'], ended }
-      call.partly ||= count > 0
-      members = rest.map(text)
-    }
+    const [outcome] = await this.#commands.run(call, PUT, key, keys, now, args)
+    return outcome as ReplaceOutcome
   }
 
   // Across two slots of a cluster: read the old record, write the new one, then end the old one if it has not changed since.
@@ -280,21 +268,20 @@ export class RedisStore implements Store {
   async #move(
     call: Call,
     record: SessionRecord,
-    options: CreateOptions,
+    options: ReplaceOptions,
     now: number,
     old: Old,
-  ): Promise<ReplaceResult> {
+  ): Promise<ReplaceOutcome> {
     const value = await this.#stringAt(old.key, call)
     if (value === `x ${record.writeId}`) {
       const stored = decode(record.key, await this.#stringAt(record.key, call))
-      const isStored = stored !== null && 'writeId' in stored && stored.writeId === record.writeId
-      return { outcome: isStored ? 'created' : 'gone', ended: [] }
+      return stored !== null && 'writeId' in stored && stored.writeId === record.writeId ? 'created' : 'gone'
     }
     const before = decode(old.key, value)
-    if (before === null || !('key' in before) || before.expiresAt <= now) return { outcome: 'gone', ended: [] }
-    if (before.version !== old.version) return { outcome: 'conflict', ended: [] }
+    if (before === null || !('key' in before) || before.expiresAt <= now) return 'gone'
+    if (before.version !== old.version) return 'conflict'
     const put = await this.#put(call, record, options, now, null, before.parent === record.parent)
-    if (put.outcome !== 'created') return put
+    if (put !== 'created') return put
     call.partly = true
     let outcome = ''
     try {
@@ -303,7 +290,7 @@ export class RedisStore implements Store {
     } finally {
       if (outcome !== 'ended') await this.#undo(record)
     }
-    return outcome === 'ended' ? put : { outcome: outcome as 'gone' | 'conflict', ended: put.ended }
+    return outcome === 'ended' ? put : (outcome as 'gone' | 'conflict')
   }
 
   // Has one second, because the deadline of the call may have passed.

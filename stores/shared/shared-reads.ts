@@ -30,21 +30,21 @@ interface Reader<A> {
 export class SharedReads<A> {
   readonly #most: number
   readonly #ask: (keys: readonly string[], deadline: number) => Promise<readonly A[]>
-  readonly #placeOf: ((key: string) => unknown) | null
+  readonly #groupOf: ((key: string) => unknown) | null
   #readers: Reader<A>[] = []
 
   /**
    * `ask` gets at most `most` different keys, and the latest deadline of their readers. It answers in the order of the keys.
-   * If it rejects, all of their readers do. With `placeOf`, only keys of the same place share a command.
+   * If it rejects, all of their readers do. With `groupOf`, only keys of the same group share a command.
    */
   constructor(
     most: number,
     ask: (keys: readonly string[], deadline: number) => Promise<readonly A[]>,
-    placeOf?: (key: string) => unknown,
+    groupOf?: (key: string) => unknown,
   ) {
     this.#most = most
     this.#ask = ask
-    this.#placeOf = placeOf ?? null
+    this.#groupOf = groupOf ?? null
   }
 
   /** The answer for a key. Readers of the same key in the same turn get the same one. */
@@ -67,19 +67,19 @@ export class SharedReads<A> {
       if (others === undefined) byKey.set(reader.key, [reader])
       else others.push(reader)
     }
-    const placeOf = this.#placeOf
-    if (placeOf === null) {
+    const groupOf = this.#groupOf
+    if (groupOf === null) {
       this.#askInParts(byKey)
       return
     }
-    const places = new Map<unknown, Map<string, Reader<A>[]>>()
+    const groups = new Map<unknown, Map<string, Reader<A>[]>>()
     for (const [key, others] of byKey) {
-      const place = placeOf(key)
-      const there = places.get(place)
-      if (there === undefined) places.set(place, new Map([[key, others]]))
+      const group = groupOf(key)
+      const there = groups.get(group)
+      if (there === undefined) groups.set(group, new Map([[key, others]]))
       else there.set(key, others)
     }
-    for (const there of places.values()) this.#askInParts(there)
+    for (const there of groups.values()) this.#askInParts(there)
   }
 
   #askInParts(byKey: ReadonlyMap<string, Reader<A>[]>): void {

@@ -1,7 +1,5 @@
 import { SessionError, type SessionErrorCode, SessionManager, SessionStoreError } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { Hono } from 'hono'
-import Koa from 'koa'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore, faults, type Verb } from '../support/barrier-store.ts'
 import { MINUTE, testClock } from '../support/test-clock.ts'
@@ -71,41 +69,6 @@ describe('what frameworks look for in an error', () => {
     expect(await outage.getResponse().json()).toEqual({ error: 'ERR_SESSION_STORE' })
     // Each is a body of its own.
     expect(await refusal.getResponse().text()).toBe(await refusal.getResponse().text())
-  })
-
-  it('is what Hono sends without an error handler', async () => {
-    const app = new Hono()
-      .get('/refusal', () => {
-        throw refusal
-      })
-      .get('/outage', () => {
-        throw outage
-      })
-    const answers = [await app.request('/refusal'), await app.request('/outage')]
-    expect(answers.map(({ status }) => status)).toEqual([401, 503])
-    expect(await answers[0]!.json()).toEqual({ error: 'ERR_SESSION_UNAUTHENTICATED', message: 'log in first' })
-    expect(await answers[1]!.text()).not.toContain('hunter2')
-  })
-
-  it('is what Koa sends: the message of a refusal, of an outage the status alone', async () => {
-    const app = new Koa({ env: 'test' })
-    app.silent = true
-    app.use(ctx => {
-      throw ctx.path === '/refusal' ? refusal : outage
-    })
-    const server = app.listen(0, '127.0.0.1')
-    try {
-      await new Promise(resolve => server.once('listening', resolve))
-      const { port } = server.address() as { port: number }
-      const answer = async (path: string) => {
-        const response = await fetch(`http://127.0.0.1:${port}${path}`)
-        return [response.status, await response.text()]
-      }
-      expect(await answer('/refusal')).toEqual([401, 'log in first'])
-      expect(await answer('/outage')).toEqual([503, 'Service Unavailable'])
-    } finally {
-      server.close()
-    }
   })
 })
 

@@ -42,6 +42,19 @@ export function oneStoreCommand({ setUp, backend: { commands } }: GuaranteeKit):
       assert.deepEqual(await cost(() => sessions.invalidateUser(user.id)), { deleteUser: 1 })
     })
 
+    it('a login under a limit makes two lists more', async () => {
+      const { manager, store, user } = await setUp()
+      for (const onLimit of ['refuse', 'end-oldest'] as const) {
+        const sessions = manager({ limit: { max: 4, onLimit } })
+        store.reset()
+        const session = await sessions.create({ user })
+        assert.deepEqual(store.counts(), { create: 1, listUser: 2 })
+        store.reset()
+        await sessions.logIn(session, { user })
+        assert.deepEqual(store.counts(), { replace: 1, listUser: 2 })
+      }
+    })
+
     it('one write per interval, however many requests run in parallel; one read, however often a visit is asked', async () => {
       const { sessions, store, clock, user } = await setUp({ storeTimeout: '20s' })
       const { secret } = await sessions.create({ user })

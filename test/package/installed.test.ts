@@ -1,5 +1,5 @@
 // Projects that installed the packed package, and what they run. `npm run test:nodes` does this on each Node.js.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { npmProject, type Pack, type Project, pack, pnpmProject, root } from '../support/consumer.ts'
@@ -15,6 +15,7 @@ beforeAll(async () => {
   // Inside the project, whose frameworks a consumer finds beside what it installed itself.
   mkdirSync(join(root, '.tmp'), { recursive: true })
   folder = mkdtempSync(join(root, '.tmp/consumers-'))
+  symlinkSync(join(root, 'test/libraries/node_modules'), join(folder, 'node_modules'))
   packed = await pack(folder)
 }, 240_000)
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -15,7 +15,9 @@ else if (name === 'protocol') process.exitCode = vitest(['test/proof/protocol'],
 else if (name === 'mutants') {
   const stryker = 'test/proof/mutants/node_modules/@stryker-mutator/core/bin/stryker.js'
   const args = [stryker, 'run', 'test/proof/mutants/stryker.config.mjs', ...options]
-  const isRun = install('test/proof/mutants') && spawnSync(process.execPath, args, { stdio: 'inherit' }).status === 0
+  const isRun =
+    install('test/proof/mutants', 'test/libraries') &&
+    spawnSync(process.execPath, args, { stdio: 'inherit' }).status === 0
   process.exitCode = isRun ? 0 : 1
 } else if (part !== undefined) {
   process.argv.splice(2, 1)

@@ -1,9 +1,20 @@
 // Bound sessions over HTTP as a browser speaks it, for whatever server answers.
 import { request as ask, createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Visit } from 'coatcheck'
+import { deviceState } from 'coatcheck/device-bound'
 import { afterEach, expect } from 'vitest'
 import { BOUND_COOKIE, challengeIn, REFRESH, REGISTER } from './device-client.ts'
 import { newDevice, refreshProof, registrationProof } from './device-key.ts'
+
+export const ADA = { id: 42n, name: 'ada' }
+
+/** What the page at this path answers; its name says what it does first. */
+export async function pageOf(visit: Visit, path: string): Promise<string> {
+  if (path === '/login') await visit.logIn({ user: ADA })
+  if (path === '/logout') await visit.logOut()
+  return JSON.stringify({ name: (await visit.get())?.user?.name ?? null, state: await deviceState(visit) })
+}
 
 const closing: (() => unknown)[] = []
 afterEach(async () => {

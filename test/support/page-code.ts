@@ -153,11 +153,11 @@ export function problemsOf(modules: readonly Module[]): string[] {
 
 function diagnose(modules: readonly Module[], programOf: ReturnType<typeof programs>) {
   const path = (index: number) =>
-    join(root, `test/support/block-${index}.${modules[index]!.language === 'ts' ? 'mts' : 'mjs'}`)
-  const moved = (code: string) => `${code.replaceAll("'../../../test/support/", "'./")}\nexport {}\n`
+    join(root, `test/libraries/block-${index}.${modules[index]!.language === 'ts' ? 'mts' : 'mjs'}`)
+  const moved = (code: string) => `${code.replaceAll("'../../../test/support/", "'../support/")}\nexport {}\n`
   const files = new Map(modules.map(({ code }, index) => [path(index), moved(code)]))
   for (const page of new Set(modules.map(module => module.page)))
-    for (const [name, code] of filesOf(page)) files.set(join(root, 'test/support', name), moved(code))
+    for (const [name, code] of filesOf(page)) files.set(join(root, 'test/libraries', name), moved(code))
   const program = programOf([...files.keys()], files)
   return modules.flatMap((module, index) =>
     ts.getPreEmitDiagnostics(program, program.getSourceFile(path(index))).map(({ code, messageText, start = 0 }) => ({

@@ -39,14 +39,7 @@ export function signedSessions<T>(
 
 /** The session as such a store has it: the application's keys beside those of the library. */
 async function readFrom<T>(store: CallbackStore, id: string, own: readonly string[]): Promise<OldSession<T> | null> {
-  let found: unknown
-  try {
-    found = await answerOf(callback => store.get(id, callback))
-  } catch (error) {
-    // A store of files says so of an absent session, and both libraries take it for that.
-    if ((error as { code?: unknown } | null)?.code === 'ENOENT') return null
-    throw error
-  }
+  const found = await answerOf(callback => store.get(id, callback))
   if (!isObject(found)) return null
   const cookie = (isObject(found.cookie) ? found.cookie : {}) as { expires?: unknown; originalMaxAge?: unknown }
   const expiresAt = instant(cookie.expires)

@@ -130,9 +130,6 @@ export function statements(names: Names, dialect: Dialect) {
         AND n.user_id ${same} :userId AND n.created_at = :createdAt THEN n.write_id END AS write_id,
         o.version, o.parent_key, (${stale}) AS stale, (${parent}) AS parent_lives, ${clock} AS clock
       FROM (SELECT 1) one LEFT JOIN ${sessions} n ON n.id = :id LEFT JOIN ${sessions} o ON o.id = :old AND ${live('o.')}`,
-    /** The user's other live sessions, oldest first. */
-    oldest: `SELECT id FROM ${sessions} WHERE ${ofUser()} AND ${isSession} AND id <> :old AND id <> :id
-      ORDER BY created_at, id`,
     /** Locks the user's row, and raises the minimum password version. */
     lockUser: `${upsert(':minPasswordVersion', ':minPasswordVersionUntil')}
         min_password_version = CASE WHEN u.min_password_version_until > :now

@@ -3,13 +3,13 @@ import { setImmediate } from 'node:timers/promises'
 import { SessionStoreError, type StoreOperation } from '../../../src/contract/errors.ts'
 import {
   CLOCK_TOLERANCE,
-  type CreateOptions,
-  type CreateResult,
+  type CreateOutcome,
   type DeleteUserOptions,
   FORWARD_LIFETIME,
   type ReadAnswer,
   type RecordChange,
-  type ReplaceResult,
+  type ReplaceOptions,
+  type ReplaceOutcome,
   type ScanPage,
   type SessionRecord,
   type Store,
@@ -31,8 +31,6 @@ const USER_ROW_LIFETIME = 2_592_000_000
 export interface Pending {
   readonly record: SessionRecord
   readonly old: { readonly key: string; readonly version: number } | undefined
-  /** Absent if the user's sessions need not be counted for this record. */
-  readonly limit: CreateOptions['limit']
   readonly leavesForward: boolean
   readonly values: Values & { readonly latest: number }
 }
@@ -99,8 +97,8 @@ export abstract class SqlStore implements Store {
   }
 
   /** Makes a session live. */
-  create(record: SessionRecord, options: CreateOptions, call: StoreCall): Promise<CreateResult> {
-    return this.#make('create', record, options, call) as Promise<CreateResult>
+  create(record: SessionRecord, call: StoreCall): Promise<CreateOutcome> {
+    return this.#make('create', record, {}, call) as Promise<CreateOutcome>
   }
 
   /** Ends the old session and makes the new one live. */
@@ -108,19 +106,19 @@ export abstract class SqlStore implements Store {
     oldKey: string,
     oldVersion: number,
     record: SessionRecord,
-    options: CreateOptions,
+    options: ReplaceOptions,
     call: StoreCall,
-  ): Promise<ReplaceResult> {
+  ): Promise<ReplaceOutcome> {
     return this.#make('replace', record, options, call, { key: oldKey, version: oldVersion })
   }
 
   async #make(
     operation: 'create' | 'replace',
     record: SessionRecord,
-    { limit, forward }: CreateOptions,
+    { forward }: ReplaceOptions,
     { now, deadline }: StoreCall,
     old?: Pending['old'],
-  ): Promise<ReplaceResult> {
+  ): Promise<ReplaceOutcome> {
     const end = endOf(deadline)
     const values = {
       ...recordValues(record),
@@ -131,36 +129,19 @@ export abstract class SqlStore implements Store {
       salt: forward?.salt ?? '',
       until: forward?.until ?? 0,
       forgetAt: Math.max(now, forward?.until ?? 0) + FORWARD_LIFETIME,
-      // For the lock of a user's row that raises no minimum password version.
-      minPasswordVersion: 0,
-      minPasswordVersionUntil: 0,
       latest: latestOf(end),
     }
-    const isLimited = record.userId !== null && record.kind === 'session'
-    const applied = isLimited ? limit : undefined
-    return this.make(operation, { record, old, limit: applied, leavesForward: forward !== undefined, values }, end)
+    const pending = { record, old, leavesForward: forward !== undefined, values }
+    return this.make(operation, pending, end)
   }
 
-  protected make(operation: StoreOperation, pending: Pending, end: number): Promise<ReplaceResult> {
-    return this.run(operation, pending.limit === undefined ? 'each' : 'together', end, () => this.decide(pending))
+  protected make(operation: StoreOperation, pending: Pending, end: number): Promise<ReplaceOutcome> {
+    return this.run(operation, 'each', end, () => this.#decide(pending))
   }
 
-  protected *decide(pending: Pending): Steps<ReplaceResult> {
-    const { record, old, limit, values } = pending
-    // Count in a statement of its own, after the lock: one that waited for a lock would count by its older snapshot.
-    let excess: readonly Row[] = []
-    if (limit !== undefined) {
-      if (this.engine.dialect.locks) yield [this.texts.lockUser, values]
-      const { rows } = yield [this.texts.oldest, values]
-      excess = rows.slice(0, Math.max(0, rows.length + 1 - limit.max))
-    }
-    const isFull = excess.length > 0 && limit?.onLimit === 'refuse'
-    if (!isFull && (yield* this.write(pending)))
-      return { outcome: 'created', ended: yield* this.removeEach(excess.map(({ id }) => id as string)) }
-    const facts = (yield [this.texts.facts, values]).rows[0]!
-    const outcome = verdict(record, old, facts) ?? (isFull ? 'limit' : null)
-    if (outcome === null) throw late(facts, values.latest) ?? changedMeanwhile()
-    return { outcome, ended: [] }
+  *#decide(pending: Pending): Steps<ReplaceOutcome> {
+    if (yield* this.write(pending)) return 'created'
+    return verdict(pending, (yield [this.texts.facts, pending.values]).rows[0]!)
   }
 
   /** Writes the row that makes the session live; false if something stood in the way. */
@@ -389,14 +370,14 @@ export const formOf = ({ record, old, leavesForward }: Pending): Form => ({
 const latestOf = (end: number) => Math.ceil(Date.now() + end - performance.now()) + CLOCK_TOLERANCE
 
 /** The refusal of a statement that came to the database after its time; `null` if it came in time. */
-export function late({ clock }: Row, latest: number): Refusal | null {
+function late({ clock }: Row, latest: number): Refusal | null {
   if (Number(clock) <= latest) return null
   const [theirs, ours] = [Number(clock), Date.now()].map(instant => new Date(instant).toISOString())
   return new Refusal(`came too late: the clock of the database says ${theirs}, that of this process ${ours}`)
 }
 
-/** Why nothing was written, in the order that the contract gives; `null` if nothing stands in the way. */
-export function verdict(record: SessionRecord, old: Pending['old'], facts: Row): ReplaceResult['outcome'] | null {
+/** Why nothing was written, in the order that the contract gives. @throws Refusal if nothing stands in the way any more */
+export function verdict({ record, old, values }: Pending, facts: Row): ReplaceOutcome {
   if (facts.write_id === record.writeId) return 'created'
   if (old !== undefined && facts.version === null) return 'gone'
   if (old !== undefined && Number(facts.version) !== old.version) return 'conflict'
@@ -404,5 +385,6 @@ export function verdict(record: SessionRecord, old: Pending['old'], facts: Row):
   if (facts.stale !== null) return 'stale-login'
   // A replaced session has its parent already: only a new one needs a parent that is live.
   const needsParent = record.parent !== null && facts.parent_key !== record.parent
-  return needsParent && facts.parent_lives === null ? 'orphan' : null
+  if (needsParent && facts.parent_lives === null) return 'orphan'
+  throw late(facts, values.latest) ?? changedMeanwhile()
 }

@@ -1,13 +1,12 @@
 import type { StoreOperation } from '../../../src/contract/errors.ts'
-import type { ReplaceResult, StoreCall } from '../../../src/contract/store.ts'
+import type { ReplaceOutcome, StoreCall } from '../../../src/contract/store.ts'
 import { checkOptions, type OptionPlace } from '../../../src/text/check-options.ts'
 import type { Row, Values } from '../base/engine.ts'
-import { changedMeanwhile, endOf, retry } from '../base/retry.ts'
+import { endOf, retry } from '../base/retry.ts'
 import { optionsOf, type SqlStoreOptions } from '../base/schema.ts'
-import { partsOf } from '../base/statements.ts'
-import { ddlText, type Ended, formOf, late, type Pending, SqlStore, verdict } from '../base/store.ts'
+import { ddlText, type Ended, formOf, type Pending, SqlStore, verdict } from '../base/store.ts'
 import { SQLITE } from '../sqlite/engine.ts'
-import { checkD1, type D1Client, D1Engine, type Step } from './engine.ts'
+import { checkD1, type D1Client, D1Engine } from './engine.ts'
 
 /** Options of D1Store. A D1 database has one schema, so there is none to choose. */
 export type D1StoreOptions = Pick<SqlStoreOptions, 'table'>
@@ -49,44 +48,24 @@ export class D1Store extends SqlStore {
     return Number((await this.select('count', this.texts.count, { now }, endOf(deadline)))[0]!.live)
   }
 
-  protected override make(operation: StoreOperation, pending: Pending, end: number): Promise<ReplaceResult> {
-    return retry(operation, end, this.engine.failureOf, async () => {
-      const { record, old, limit, values } = pending
-      const [made, ...others] = await this.engine.batch(this.#making(pending), end)
-      if (made!.changed > 0) {
-        const ended = limit === undefined ? [] : others[0]!.rows.map(({ id }) => String(id))
-        return { outcome: 'created', ended }
-      }
-      const looks: Step[] = [this.texts.facts, this.texts.oldest].map(text => [text, values])
-      const [facts, oldest] = await this.engine.batch(looks, end)
-      const isFull = limit?.onLimit === 'refuse' && oldest!.rows.length >= limit.max
-      const outcome = verdict(record, old, facts!.rows[0]!) ?? (isFull ? 'limit' : null)
-      if (outcome === null) throw late(facts!.rows[0]!, values.latest) ?? changedMeanwhile()
-      return { outcome, ended: [] }
-    })
-  }
-
-  // No answer comes in the middle of a batch. So the first statement puts a `!` before the write ID, which no write ID
-  // contains, and the last one removes it. By the `!` the others see whether the first one made the session.
-  #making(pending: Pending): Step[] {
+  // No answer comes in the middle of a batch. So where a forward takes two statements, the first one puts a `!` before the
+  // write ID, which no write ID contains, and a third one removes it. By the `!` the second one sees that there is a session.
+  protected override make(operation: StoreOperation, pending: Pending, end: number): Promise<ReplaceOutcome> {
     const { sessions } = this.names
-    const { live, ofUser } = partsOf(this.names, this.engine.dialect)
-    const { limit } = pending
-    const [first, ...others] = this.texts.make(formOf(pending))
     const isNew = `id = :id AND write_id = '!' || :writeId`
-    const oldest = `FROM ${sessions} WHERE ${ofUser()} AND kind = 'session' AND ${live()} AND id <> :old AND id <> :id`
-    const room = limit?.onLimit === 'refuse' ? ` AND (SELECT count(*) ${oldest}) < :max` : ''
-    const next = others.map(text => `${text} AND EXISTS (SELECT 1 FROM ${sessions} WHERE ${isNew})`)
-    if (limit !== undefined)
-      next.unshift(`DELETE FROM ${sessions} WHERE EXISTS (SELECT 1 FROM ${sessions} WHERE ${isNew}) AND id IN (
-        SELECT id ${oldest} ORDER BY created_at, id LIMIT max(0, (SELECT count(*) ${oldest}) + 1 - :max)) RETURNING id`)
-    const texts = [
-      first!.replace(':writeId', "'!' || :writeId") + room,
-      ...next,
+    const [made, move] = this.texts.make(formOf(pending))
+    const moves = [
+      made!.replace(':writeId', "'!' || :writeId"),
+      `${move} AND EXISTS (SELECT 1 FROM ${sessions} WHERE ${isNew})`,
       `UPDATE ${sessions} SET write_id = :writeId WHERE ${isNew}`,
     ]
-    const values: Values = { ...pending.values, max: limit?.max ?? 0 }
-    return (next.length === 0 ? [first! + room] : texts).map(text => [text, values])
+    const steps = (move === undefined ? [made!] : moves).map(text => [text, pending.values] as const)
+    return retry(operation, end, this.engine.failureOf, async () => {
+      const [outcome] = await this.engine.batch(steps, end)
+      if (outcome!.changed > 0) return 'created'
+      const [facts] = await this.engine.batch([[this.texts.facts, pending.values]], end)
+      return verdict(pending, facts!.rows[0]!)
+    })
   }
 
   protected override endPiece(values: Values, end: number): Promise<Ended> {

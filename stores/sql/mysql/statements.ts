@@ -65,7 +65,6 @@ export function mysqlStatements(names: Names) {
     ...common,
     make,
     read: `${common.read} LIMIT 1`,
-    oldest: `${common.oldest} ${ALL}`,
     list: `${common.list} ${ALL}`,
     /** The statements of `sharedFind`: for one row, and for each of `READ_SIZES`. */
     readOne: `${row} WHERE id = :id LIMIT 1`,

@@ -85,7 +85,7 @@ describe('a login', () => {
 })
 
 describe('IDs that collide', () => {
-  const collision = { outcome: 'collision', ended: [] }
+  const collision = 'collision'
   const verbs: [string, 'create' | 'replace', (sessions: SessionManager, session: any) => Promise<any>][] = [
     ['create', 'create', sessions => sessions.create({ user })],
     ['a login', 'replace', (sessions, session) => sessions.logIn(session, { user })],

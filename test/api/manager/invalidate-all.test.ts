@@ -40,7 +40,7 @@ it('leaves what says that a session of another library is over', async () => {
   const visitor = await sessions.create()
   const [record] = (await store.inner.scan!(null, 1, { now: clock() })).records
   const mark = { ...record!, key: record!.key.replace(/.{4}$/, 'AAAA') as never, kind: 'remember' as const }
-  await store.inner.create(mark, {}, { now: clock() })
+  await store.inner.create(mark, { now: clock() })
   expect(await sessions.invalidateAll()).toBe(1)
   expect(await sessions.get(visitor.secret)).toBeNull()
   expect(await store.inner.read(mark.key, { now: clock() })).toMatchObject({ key: mark.key })

@@ -28,7 +28,7 @@ it('a series that no manager of ours wrote ends too, and hinders the end of no o
     const at = await setUp()
     const [mine] = await at.store.listUser('1', 'remember', { now: at.clock() })
     const foreign = { ...mine!, key: mine!.key.replace(/.{4}$/, 'AAAA') as never, data: 'null', writeId: 'AAAA' }
-    await at.store.create(foreign, {}, { now: at.clock() })
+    await at.store.create(foreign, { now: at.clock() })
     await end(at.node(), at)
     expect(
       (await at.left()).map(({ key }) => key),

@@ -1,5 +1,5 @@
 // Mistakes about what is alive: the dead come back, the living die, the clock is the wrong one.
-import type { CreateOptions, DeleteUserOptions, RecordChange, SessionRecord, StoreCall } from 'coatcheck/custom-store'
+import type { DeleteUserOptions, RecordChange, ReplaceOptions, SessionRecord, StoreCall } from 'coatcheck/custom-store'
 import { ReferenceStore } from 'coatcheck/custom-store/testing'
 import { pause, type WrongStore } from './wrong.ts'
 
@@ -96,8 +96,8 @@ class BoundlessSweep extends ReferenceStore {
 }
 
 class NoForward extends ReferenceStore {
-  override admit(record: SessionRecord, { limit }: CreateOptions, old: SessionRecord | undefined, now: number) {
-    return super.admit(record, { ...(limit === undefined ? {} : { limit }) }, old, now)
+  override admit(record: SessionRecord, _options: ReplaceOptions, old: SessionRecord | undefined, now: number) {
+    return super.admit(record, {}, old, now)
   }
 }
 
@@ -119,9 +119,9 @@ class DeleteUserLeavesSeries extends ReferenceStore {
 
 class IndexWithoutRemoval extends ReferenceStore {
   readonly index = new Map<string, SessionRecord>()
-  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number) {
+  override admit(record: SessionRecord, options: ReplaceOptions, old: SessionRecord | undefined, now: number) {
     const result = super.admit(record, options, old, now)
-    if (result.outcome === 'created') this.index.set(record.key, record)
+    if (result === 'created') this.index.set(record.key, record)
     return result
   }
   override async listUser(userId: string, kind: SessionRecord['kind'], { now }: StoreCall) {

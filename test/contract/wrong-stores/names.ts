@@ -1,5 +1,5 @@
 // Mistakes about names and numbers: which key, which user, which password version.
-import type { CreateOptions, DeleteUserOptions, SessionRecord, StoreCall } from 'coatcheck/custom-store'
+import type { DeleteUserOptions, ReplaceOptions, SessionRecord, StoreCall } from 'coatcheck/custom-store'
 import { ReferenceStore } from 'coatcheck/custom-store/testing'
 import { pause, type WrongStore } from './wrong.ts'
 
@@ -53,7 +53,7 @@ class UsersBy extends ReferenceStore {
 
 // 2^64-1 written to a signed column and read back: -1.
 class SignedUserIds extends ReferenceStore {
-  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number) {
+  override admit(record: SessionRecord, options: ReplaceOptions, old: SessionRecord | undefined, now: number) {
     const { userId } = record
     if (userId === null || !/^\d+$/.test(userId)) return super.admit(record, options, old, now)
     return super.admit({ ...record, userId: BigInt.asIntN(64, BigInt(userId)).toString() }, options, old, now)
@@ -61,7 +61,7 @@ class SignedUserIds extends ReferenceStore {
 }
 
 class UserZeroIsNobody extends ReferenceStore {
-  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number) {
+  override admit(record: SessionRecord, options: ReplaceOptions, old: SessionRecord | undefined, now: number) {
     const isZero = !Number(record.userId) && record.userId !== null && /^\d+$/.test(record.userId)
     return super.admit(isZero ? { ...record, userId: null, userName: null } : record, options, old, now)
   }
@@ -93,7 +93,7 @@ class MinimumForCreateOnly extends ReferenceStore {
     oldKey: string,
     oldVersion: number,
     record: SessionRecord,
-    options: CreateOptions,
+    options: ReplaceOptions,
     call: StoreCall,
   ) {
     this.#replacing = true
@@ -215,7 +215,7 @@ class EndsNobodyWithoutTheExcepted extends ReferenceStore {
 }
 
 class SignedPasswordVersions extends ReferenceStore {
-  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number) {
+  override admit(record: SessionRecord, options: ReplaceOptions, old: SessionRecord | undefined, now: number) {
     const { passwordVersion } = record
     return super.admit(
       { ...record, passwordVersion: passwordVersion === null ? null : passwordVersion | 0 },

@@ -1,5 +1,5 @@
 // Mistakes of a walk over all that is stored, and of a count.
-import type { CreateOptions, ScanPage, SessionRecord, StoreCall } from 'coatcheck/custom-store'
+import type { ReplaceOptions, ScanPage, SessionRecord, StoreCall } from 'coatcheck/custom-store'
 import { SharingStore } from './reads.ts'
 import type { WrongStore } from './wrong.ts'
 
@@ -71,7 +71,7 @@ class ForwardsFirst extends SharingStore {
 
 class ShowsTheFirstWriteId extends SharingStore {
   readonly #first = new Map<string, string>()
-  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number) {
+  override admit(record: SessionRecord, options: ReplaceOptions, old: SessionRecord | undefined, now: number) {
     this.#first.set(record.key, record.writeId)
     return super.admit(record, options, old, now)
   }

@@ -37,7 +37,7 @@ describeEngine('redis', 'a master that dies', () => {
       const { client, close } = await STANDALONE['ioredis 6']!(master.url)
       const store = new RedisStore(client)
       const record = recordOf(store, '1')
-      await store.create(record, {}, { now: T0 })
+      await store.create(record, { now: T0 })
       await until('the replica having it', async () => expect(await replica.cli('DBSIZE')).toBe('2'))
       line.sever()
       expect(await store.delete(record.key, { now: T0 })).toBe(true)
@@ -57,8 +57,8 @@ describeEngine('redis', 'a master that dies', () => {
       const { client, close } = await STANDALONE['node-redis 6']!(master.url)
       const store = new RedisStore(client)
       const record = recordOf(store, '1')
-      const create = () => store.create(record, {}, { now: T0, deadline: soon() })
-      expect(await until('a write', create)).toMatchObject({ outcome: 'created' })
+      const create = () => store.create(record, { now: T0, deadline: soon() })
+      expect(await until('a write', create)).toBe('created')
       replica.pause()
       await until('the master missing it', async () => expect(await master.cli('SET', 'x', '1')).toMatch(/NOREPLICAS/))
       await expect(store.delete(record.key, { now: T0 })).rejects.toMatchObject({
@@ -83,7 +83,7 @@ describeEngine('redis', 'a master that dies', () => {
       const store = new RedisStore(client)
       const users = Array.from({ length: 30 }, (_, i) => String(i))
       const records = users.map(user => recordOf(store, user))
-      for (const record of records) await store.create(record, {}, { now: T0, deadline: soon() })
+      for (const record of records) await store.create(record, { now: T0, deadline: soon() })
       await Promise.all(records.slice(0, 10).map(({ key }) => store.delete(key, { now: T0, deadline: soon() })))
       await Promise.all(
         users
@@ -101,7 +101,7 @@ describeEngine('redis', 'a master that dies', () => {
       // All verbs go on.
       for (const [i, user] of users.entries()) {
         const next = recordOf(store, user)
-        expect(await store.create(next, {}, { now: T0, deadline: soon() })).toMatchObject({ outcome: 'created' })
+        expect(await store.create(next, { now: T0, deadline: soon() })).toBe('created')
         expect(await store.listUser(user, 'session', { now: T0, deadline: soon() })).toHaveLength(i >= 20 ? 2 : 1)
       }
       await close()
@@ -118,7 +118,7 @@ describeEngine('redis', 'a master that dies', () => {
       const { client, close } = await SENTINEL[name]!(watched.name, watched.sentinels)
       const store = new RedisStore(client)
       const [kept, ended] = [recordOf(store, '1'), recordOf(store, '2')]
-      for (const record of [kept, ended]) await store.create(record, {}, { now: T0, deadline: soon() })
+      for (const record of [kept, ended]) await store.create(record, { now: T0, deadline: soon() })
       expect(await store.delete(ended.key, { now: T0, deadline: soon() })).toBe(true)
       await until('the replica having it', async () => expect(await watched.replica.cli('DBSIZE')).toBe('3'))
       await watched.master.kill()

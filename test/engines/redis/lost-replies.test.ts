@@ -60,8 +60,8 @@ describeEngine('redis', 'a connection that breaks', () => {
       create: () => {
         const made = recordOf(store, user, { passwordVersion: 1 })
         return {
-          first: () => store.create(made, {}, { now: T0, deadline: soon() }),
-          answer: { outcome: 'created', ended: [] },
+          first: () => store.create(made, { now: T0, deadline: soon() }),
+          answer: 'created',
         }
       },
       update: ({ key }) => {
@@ -77,14 +77,14 @@ describeEngine('redis', 'a connection that breaks', () => {
         const options = { forward: { salt: '', until: T0 } }
         return {
           first: () => store.replace(key, 1, made, options, { now: T0, deadline: soon() }),
-          answer: { outcome: 'created', ended: [] },
+          answer: 'created',
         }
       },
       'replace without one': ({ key }) => {
         const made = recordOf(store, `${user}8`)
         return {
           first: () => store.replace(key, 1, made, {}, { now: T0, deadline: soon() }),
-          answer: { outcome: 'created', ended: [] },
+          answer: 'created',
         }
       },
       delete: ({ key }) => ({
@@ -107,7 +107,7 @@ describeEngine('redis', 'a connection that breaks', () => {
       'after %s was executed and before the answer: the same call repeated agrees',
       async (verb, prepare) => {
         const record = recordOf(store, user, { passwordVersion: 1 })
-        await witness.create(record, {}, { now: T0 })
+        await witness.create(record, { now: T0 })
         const { first, answer, repeated = answer } = prepare(record)
         const lost = proxy.loseAnswerTo('EVALSHA')
         const outcome = await first().catch(error => error)
@@ -134,7 +134,7 @@ describeEngine('redis', 'a connection that breaks', () => {
 
     it('runs nothing whose caller has given up, although the client sends it again', async () => {
       const record = recordOf(store, user)
-      await witness.create(record, {}, { now: T0 })
+      await witness.create(record, { now: T0 })
       const call = () => ({ now: T0, deadline: performance.now() + 150 })
       const change = () => ({ data: 'late', seenAt: T0, expiresAt: T0, writeId: writeId() })
       const verbs: ((store: RedisStore) => Promise<unknown>)[] = [
@@ -142,7 +142,7 @@ describeEngine('redis', 'a connection that breaks', () => {
         store => store.touch(record.key, T0 + 1, T0 + HOUR, call()),
         store => store.delete(record.key, call()),
         store => store.deleteUser(user, { minPasswordVersionUntil: T0 }, call()),
-        store => store.create(recordOf(store, user), {}, call()),
+        store => store.create(recordOf(store, user), call()),
         store => store.replace(record.key, 1, recordOf(store, user), {}, call()),
       ]
       await Promise.all(
@@ -189,7 +189,7 @@ describeEngine('redis', 'a connection that breaks', () => {
       const record = recordOf(store, user)
       const lost = proxy.loseAnswerTo('EVALSHA')
       const deadline = performance.now() + 1000
-      const made = store.create(record, {}, { now: T0, deadline }).catch(error => error)
+      const made = store.create(record, { now: T0, deadline }).catch(error => error)
       await lost
       proxy.sever()
       await new Promise(resolve => setTimeout(resolve, deadline + 50 - performance.now()))

@@ -35,7 +35,7 @@ describeEngine('redis', 'what a request costs Redis', () => {
     store = new RedisStore(open.client)
     // The very first calls ask for the eviction policy, load the scripts and learn the server's clock.
     const first = recordOf(store, '1')
-    await store.create(first, {}, { now: T0 })
+    await store.create(first, { now: T0 })
     await store.update(first.key, 1, { data: '1', seenAt: T0, expiresAt: T0 + HOUR, writeId: writeId() }, { now: T0 })
     await store.touch(first.key, T0, T0 + HOUR, { now: T0 })
     await store.delete(first.key, { now: T0 })
@@ -63,23 +63,15 @@ describeEngine('redis', 'what a request costs Redis', () => {
 
   it('reads a session with one GET and nothing else', async () => {
     const record = recordOf(store, '2')
-    await store.create(record, {}, { now: T0 })
+    await store.create(record, { now: T0 })
     await server.cli('CONFIG', 'RESETSTAT')
     for (let i = 0; i < 10; i++) expect(await store.read(record.key, { now: T0 })).toEqual(record)
     expect(await wire()).toEqual({ get: 10, evalsha: 0, mget: 0, eval: 0, other: ['config|resetstat'] })
   })
 
-  it('takes two commands for a login at the limit, the end of an ID that was renewed, and a visit with one', async () => {
-    const [oldest, login, renewed] = [
-      recordOf(store, '3', { createdAt: T0 - 1 }),
-      recordOf(store, '3'),
-      recordOf(store, '3'),
-    ]
-    await store.create(oldest, {}, { now: T0 })
-    await server.cli('CONFIG', 'RESETSTAT')
-    const limit = { max: 1, onLimit: 'end-oldest' } as const
-    expect(await store.create(login, { limit }, { now: T0 })).toMatchObject({ ended: [oldest.key] })
-    expect((await wire()).evalsha).toBe(2)
+  it('takes two commands for the end of an ID that was renewed, and a visit with one', async () => {
+    const [login, renewed] = [recordOf(store, '3'), recordOf(store, '3')]
+    await store.create(login, { now: T0 })
     await store.replace(login.key, 1, renewed, { forward: { salt: 's', until: T0 + 10 } }, { now: T0 })
     await server.cli('CONFIG', 'RESETSTAT')
     expect(await store.delete(login.key, { now: T0 })).toBe(true)
@@ -94,7 +86,7 @@ describeEngine('redis', 'what a request costs Redis', () => {
 
   it('reads 64 sessions that are asked for in one turn with one MGET', async () => {
     const records = Array.from({ length: 64 }, (_, i) => recordOf(store, `m${i}`))
-    await Promise.all(records.map(record => store.create(record, {}, { now: T0 })))
+    await Promise.all(records.map(record => store.create(record, { now: T0 })))
     await server.cli('CONFIG', 'RESETSTAT')
     const twice = [...records, ...records]
     expect(await Promise.all(twice.map(({ key }) => store.read(key, { now: T0 })))).toEqual(twice)
@@ -103,7 +95,7 @@ describeEngine('redis', 'what a request costs Redis', () => {
 
   it('reads one session that is asked for 64 times in one turn with one GET', async () => {
     const record = recordOf(store, '2')
-    await store.create(record, {}, { now: T0 })
+    await store.create(record, { now: T0 })
     await server.cli('CONFIG', 'RESETSTAT')
     const found = await Promise.all(Array.from({ length: 64 }, () => store.read(record.key, { now: T0 })))
     expect(found).toEqual(found.map(() => record))
@@ -112,12 +104,8 @@ describeEngine('redis', 'what a request costs Redis', () => {
   })
 
   it.each<[string, (key: string) => Promise<unknown>]>([
-    ['create', () => store.create(recordOf(store, '3'), {}, { now: T0 })],
-    ['create anonymously', () => store.create(recordOf(store, null), {}, { now: T0 })],
-    [
-      'create below the limit',
-      () => store.create(recordOf(store, '3'), { limit: { max: 99, onLimit: 'end-oldest' } }, { now: T0 }),
-    ],
+    ['create', () => store.create(recordOf(store, '3'), { now: T0 })],
+    ['create anonymously', () => store.create(recordOf(store, null), { now: T0 })],
     ['update', key => store.update(key, 1, { data: '1', seenAt: T0, expiresAt: T0, writeId: writeId() }, { now: T0 })],
     ['touch', key => store.touch(key, T0 + 1, T0 + HOUR, { now: T0 })],
     ['regenerate of the same user', key => store.replace(key, 1, recordOf(store, '3'), {}, { now: T0 })],
@@ -125,7 +113,7 @@ describeEngine('redis', 'what a request costs Redis', () => {
     ['destroy', key => store.delete(key, { now: T0 })],
   ])('%s is one EVALSHA', async (_, verb) => {
     const record = recordOf(store, '3')
-    await store.create(record, {}, { now: T0 })
+    await store.create(record, { now: T0 })
     await server.cli('CONFIG', 'RESETSTAT')
     await verb(record.key)
     const { evalsha, eval: eval_, mget } = await wire()
@@ -144,9 +132,7 @@ describeEngine('redis', 'what a request costs Redis', () => {
     for (let attempt = 0; attempt < 4 && slow !== '0'; attempt++) {
       const records = Array.from({ length: 10_000 }, () => recordOf(store, '5', { passwordVersion: 2 }))
       for (let i = 0; i < records.length; i += 500)
-        await Promise.all(
-          records.slice(i, i + 500).map(record => store.create(record, {}, { now: T0, deadline: soon() })),
-        )
+        await Promise.all(records.slice(i, i + 500).map(record => store.create(record, { now: T0, deadline: soon() })))
       client.roundTrips = 0
       expect(await counted.listUser('5', 'session', { now: T0, deadline: soon() })).toHaveLength(10_000)
       expect(client.roundTrips).toBe(2)

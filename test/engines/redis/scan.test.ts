@@ -41,7 +41,7 @@ async function fill(store: RedisStore, count: number): Promise<SessionRecord[]> 
       data: `{"n":"é${i}"}`,
     }),
   )
-  await Promise.all(records.map(record => store.create(record, {}, at())))
+  await Promise.all(records.map(record => store.create(record, at())))
   return records
 }
 const keysOf = (records: Iterable<{ key: string }>) => [...records].map(({ key }) => key).sort()
@@ -52,7 +52,7 @@ describeEngine('redis', 'a walk over all sessions with every client', () => {
     const store = new RedisStore(client, { prefix: `${name.replaceAll(' ', '-')}:` })
     const records = await fill(store, 150)
     const expired = recordOf(store, 'u1', { expiresAt: T0 + 1, absoluteExpiresAt: T0 + 1 })
-    await store.create(expired, {}, at())
+    await store.create(expired, at())
     const [old, ended] = records.filter(({ userId }) => userId === 'u4') as [SessionRecord, SessionRecord]
     const next = recordOf(store, 'u4')
     await store.replace(old.key, 1, next, { forward: { salt: '', until: T0 } }, at())
@@ -187,7 +187,7 @@ describeEngine('redis', 'a walk over one server', () => {
     const client = createClient({ url: server.url.replace('//', '//web:secret@') }).on('error', () => {})
     await client.connect()
     const store = new RedisStore(client)
-    await store.create(recordOf(store, '1'), {}, at())
+    await store.create(recordOf(store, '1'), at())
     await expect(store.scan(null, 10, at())).rejects.toMatchObject({
       code: 'ERR_SESSION_STORE',
       outcome: 'not-applied',

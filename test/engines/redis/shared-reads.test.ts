@@ -22,7 +22,7 @@ const together = (store: RedisStore, keys: readonly string[]) =>
 async function make(store: RedisStore, count: number, users = 1): Promise<SessionRecord[]> {
   const records = Array.from({ length: count }, (_, i) => recordOf(store, String(i % users), { data: `{"n":${i}}` }))
   for (let i = 0; i < records.length; i += 500)
-    await Promise.all(records.slice(i, i + 500).map(record => store.create(record, {}, { now: T0, deadline: soon() })))
+    await Promise.all(records.slice(i, i + 500).map(record => store.create(record, { now: T0, deadline: soon() })))
   return records
 }
 
@@ -143,7 +143,7 @@ describeEngine('redis', 'reads of one turn', () => {
     const records = await Promise.all(
       Array.from({ length: 200 }, async (_, i) => {
         const record = recordOf(store, String(i), { data: `${i}é`.repeat(i * 40) })
-        await store.create(record, {}, { now: T0, deadline: soon() })
+        await store.create(record, { now: T0, deadline: soon() })
         return record
       }),
     )
@@ -374,7 +374,7 @@ describeEngine('redis', 'reads of one turn in a cluster', () => {
       const others = await Promise.all(
         ['x1', 'x2', 'x3'].map(async user => {
           const record = recordOf(store, user)
-          await store.create(record, {}, { now: T0, deadline: soon() })
+          await store.create(record, { now: T0, deadline: soon() })
           return record
         }),
       )
@@ -427,7 +427,7 @@ describeEngine('redis', 'reads of one turn in a cluster', () => {
     it('of one master do not wait for another that hangs', async () => {
       const users = Array.from({ length: 40 }, (_, i) => `h-${i}`)
       const records = users.map(user => recordOf(store, user))
-      for (const record of records) await store.create(record, {}, { now: T0, deadline: soon() })
+      for (const record of records) await store.create(record, { now: T0, deadline: soon() })
       const slow = await cluster.masterOf(
         Number(await cluster.nodes[0]!.cli('CLUSTER', 'KEYSLOT', nameOf(records[0]!.key, prefix))),
       )

@@ -24,8 +24,8 @@ describeEngine('redis', 'a Redis Cluster', () => {
     const { client, close } = await CLUSTER['node-redis 6 cluster']!(cluster.addresses)
     const store = new RedisStore(client, { prefix: 'spread:' })
     for (let user = 0; user < 120; user++) {
-      await store.create(recordOf(store, String(user)), {}, patient({ now: T0 }))
-      await store.create(recordOf(store, null), {}, patient({ now: T0 }))
+      await store.create(recordOf(store, String(user)), patient({ now: T0 }))
+      await store.create(recordOf(store, null), patient({ now: T0 }))
     }
     for (const master of cluster.masters) expect(Number(await master.cli('DBSIZE'))).toBeGreaterThan(40)
     for (const user of ['3', '4', '5'])
@@ -57,7 +57,7 @@ describeEngine('redis', 'a Redis Cluster', () => {
 
     /** The same store, more patient than its default where the caller names no deadline. */
     class Patient extends RedisStore {
-      override create: RedisStore['create'] = (record, options, call) => super.create(record, options, patient(call))
+      override create: RedisStore['create'] = (record, call) => super.create(record, patient(call))
       override read: RedisStore['read'] = (key, call) => super.read(key, patient(call))
       override update: RedisStore['update'] = (key, version, change, call) =>
         super.update(key, version, change, patient(call))
@@ -83,17 +83,17 @@ describeEngine('redis', 'a Redis Cluster', () => {
         while (performance.now() < until_) {
           const user = `u${worker}x${rounds++}`
           const records = Array.from({ length: 6 }, () => recordOf(store, user))
-          for (const record of records) expect((await store.create(record, {}, { now: T0 })).outcome).toBe('created')
+          for (const record of records) expect(await store.create(record, { now: T0 })).toBe('created')
           const next = recordOf(store, user)
           const forward = { salt: '', until: T0 }
-          expect((await store.replace(records[0]!.key, 1, next, { forward }, { now: T0 })).outcome).toBe('created')
+          expect(await store.replace(records[0]!.key, 1, next, { forward }, { now: T0 })).toBe('created')
           const change = { data: 'x', seenAt: T0, expiresAt: T0, writeId: writeId() }
           expect(await store.update(next.key, 1, change, { now: T0 })).toBe('updated')
           expect((await store.listUser(user, 'session', { now: T0 })).length).toBe(6)
           const options = { minPasswordVersion: 1, minPasswordVersionUntil: T0 + HOUR, exceptKey: records[1]!.key }
           expect(await store.deleteUser(user, options, { now: T0 })).toBe(5)
           expect((await store.listUser(user, 'session', { now: T0 })).map(({ key }) => key)).toEqual([records[1]!.key])
-          expect((await store.create(recordOf(store, user), {}, { now: T0 })).outcome).toBe('stale-login')
+          expect(await store.create(recordOf(store, user), { now: T0 })).toBe('stale-login')
           expect(await store.delete(records[1]!.key, { now: T0 })).toBe(true)
         }
       }
@@ -108,7 +108,7 @@ describeEngine('redis', 'a Redis Cluster', () => {
     const old = new RedisStore(before.client)
     const users = Array.from({ length: 10 }, (_, i) => `t${i}`)
     const records = users.map(user => recordOf(old, user, { data: '{"cart":1}' }))
-    for (const record of records) await old.create(record, {}, { now: T0 })
+    for (const record of records) await old.create(record, { now: T0 })
     await old.deleteUser('floor', { minPasswordVersion: 3, minPasswordVersionUntil: T0 + HOUR }, { now: T0 })
     await before.close()
     for (const key of (await alone.cli('KEYS', '*')).split('\n')) {
@@ -121,7 +121,7 @@ describeEngine('redis', 'a Redis Cluster', () => {
       expect(await until('found', () => store.read(record.key, { now: T0 }))).toEqual(record)
     expect(await store.listUser('t7', 'session', { now: T0 })).toEqual([records[7]])
     expect(await store.deleteUser('t7', { minPasswordVersionUntil: T0 }, { now: T0 })).toBe(1)
-    expect((await store.create(recordOf(store, 'floor'), {}, { now: T0 })).outcome).toBe('stale-login')
+    expect(await store.create(recordOf(store, 'floor'), { now: T0 })).toBe('stale-login')
     await close()
     await alone.stop()
   })

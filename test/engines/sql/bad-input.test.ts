@@ -68,7 +68,7 @@ function badInput(open: () => { store: Store; run(sql: string): Promise<unknown>
   it.each([...HOSTILE_TEXTS, '🧥'.repeat(4096)])('gives back exactly what it was given: %j', async text => {
     const { store } = open()
     const one = record({ data: text, userName: [...text].slice(0, 100).join('') })
-    await store.create(one, {}, { now: NOW })
+    await store.create(one, { now: NOW })
     expect(await store.read(one.key, { now: NOW })).toEqual(one)
     const change = { data: `${text}${text}`, seenAt: NOW, expiresAt: one.expiresAt, writeId: newWriteId() }
     expect(await store.update(one.key, 1, change, { now: NOW })).toBe('updated')
@@ -78,7 +78,7 @@ function badInput(open: () => { store: Store; run(sql: string): Promise<unknown>
   it.each(edits)('takes a row with %s for none, removes it, and leaves it out of lists', async edit => {
     const { store, run } = open()
     const [one, sound] = [record(), record()]
-    for (const each of [one, sound]) await store.create(each, {}, { now: NOW })
+    for (const each of [one, sound]) await store.create(each, { now: NOW })
     await run(`UPDATE bad SET ${edit} WHERE id = '${one.key}'`)
     const listed = await store.listUser('42', 'session', { now: NOW })
     expect(listed.some(({ key }) => key === one.key)).toBe(false)
@@ -91,7 +91,7 @@ function badInput(open: () => { store: Store; run(sql: string): Promise<unknown>
   it('ends a walk along forwards that someone made into a circle', async () => {
     const { store, run } = open()
     const [one, other] = [record(), record()]
-    for (const each of [one, other]) await store.create(each, {}, { now: NOW })
+    for (const each of [one, other]) await store.create(each, { now: NOW })
     await run(`UPDATE bad SET moved_to = '${other.key}' WHERE id = '${one.key}'`)
     await run(`UPDATE bad SET moved_to = '${one.key}' WHERE id = '${other.key}'`)
     expect(await store.delete(one.key, { now: NOW })).toBe(false)
@@ -100,7 +100,7 @@ function badInput(open: () => { store: Store; run(sql: string): Promise<unknown>
   it('ends sessions of users that text and numbers could confuse by hand-written keys', async () => {
     const { store } = open()
     const one = record({ key: newKey() })
-    await store.create(one, {}, { now: NOW })
+    await store.create(one, { now: NOW })
     expect(
       await store.deleteUser('42', { minPasswordVersionUntil: NOW, exceptKey: "' OR ''='" }, { now: NOW }),
     ).toBeGreaterThan(0)

@@ -47,7 +47,7 @@ const TEXTS = [
 async function isolated(store: Store, users: readonly string[]): Promise<void> {
   for (const userId of users) await store.deleteUser(userId, { minPasswordVersionUntil: 0 }, { now: NOW })
   const records = users.map(userId => record({ userId }))
-  for (const each of records) expect((await store.create(each, {}, { now: NOW })).outcome).toBe('created')
+  for (const each of records) expect(await store.create(each, { now: NOW })).toBe('created')
   for (const each of records) {
     expect(await store.read(each.key, { now: NOW })).toEqual(each)
     expect(await store.listUser(each.userId!, 'session', { now: NOW })).toEqual([each])
@@ -64,12 +64,11 @@ async function isolated(store: Store, users: readonly string[]): Promise<void> {
     expect(left.map(found => found !== null)).toEqual(records.map((_, place) => place > i))
     const others = users[(i + 1) % users.length] as string
     const stale = record({ userId: each.userId, passwordVersion: 6 })
-    expect((await store.create(stale, {}, { now: NOW })).outcome).toBe('stale-login')
+    expect(await store.create(stale, { now: NOW })).toBe('stale-login')
     if (i + 1 < users.length)
-      expect(
-        (await store.create(record({ userId: others, passwordVersion: 6, kind: 'remember' }), {}, { now: NOW }))
-          .outcome,
-      ).toBe('created')
+      expect(await store.create(record({ userId: others, passwordVersion: 6, kind: 'remember' }), { now: NOW })).toBe(
+        'created',
+      )
   }
 }
 
@@ -77,7 +76,7 @@ async function tellsCaseApart(store: Store): Promise<void> {
   const key = `aA${newKey().slice(2, 44)}bB`
   const swapped = key.replace(/[a-z]/gi, c => (c === c.toLowerCase() ? c.toUpperCase() : c.toLowerCase()))
   const [one, other] = [record({ key, data: '1' }), record({ key: swapped, data: '2' })]
-  for (const each of [one, other]) expect((await store.create(each, {}, { now: NOW })).outcome).toBe('created')
+  for (const each of [one, other]) expect(await store.create(each, { now: NOW })).toBe('created')
   expect(await store.read(key, { now: NOW })).toEqual(one)
   expect(await store.delete(swapped, { now: NOW })).toBe(true)
   expect(await store.read(key, { now: NOW })).toEqual(one)
@@ -88,7 +87,7 @@ async function sweepsByUniversalTime(store: Store): Promise<void> {
   const now = Date.now()
   const put = async (expiresAt: number) => {
     const each = record({ createdAt: now, seenAt: now, expiresAt, absoluteExpiresAt: now + 1e8 })
-    await store.create(each, {}, { now })
+    await store.create(each, { now })
     return each.key
   }
   const [dead, fresh, live] = [await put(now - 400_000), await put(now - 200_000), await put(now + 1000)]
@@ -134,7 +133,7 @@ describeEngine('postgresql', 'exactness on PostgreSQL', () => {
   it('joins with the table of the application', async () => {
     await pool.query('CREATE TABLE people (id numeric PRIMARY KEY, name text)')
     await pool.query(`INSERT INTO people VALUES (${MAX}, 'max'), (18446744073709551614, 'other')`)
-    await (await open(pool)).create(record({ userId: MAX }), {}, { now: NOW })
+    await (await open(pool)).create(record({ userId: MAX }), { now: NOW })
     const { rows } = await pool.query(
       `SELECT DISTINCT name FROM people p JOIN sessions_${tables} s ON s.user_id = p.id::text`,
     )
@@ -204,7 +203,7 @@ describeEngine('mariadb', 'exactness on MariaDB', () => {
   it('joins with the table of the application', async () => {
     await pool.query('CREATE TABLE people (id BIGINT UNSIGNED PRIMARY KEY, name VARCHAR(20))')
     await pool.query(`INSERT INTO people VALUES (${MAX}, 'max'), (18446744073709551614, 'other')`)
-    await (await open(pool)).create(record({ userId: MAX }), {}, { now: NOW })
+    await (await open(pool)).create(record({ userId: MAX }), { now: NOW })
     const [rows] = await pool.query(
       `SELECT DISTINCT name FROM people p JOIN sessions_${tables} s ON s.user_id = CAST(p.id AS CHAR)`,
     )
@@ -232,7 +231,7 @@ for (const driver of SQLITE_DRIVERS)
     it('joins with the table of the application', async () => {
       const { store, database } = await open()
       database.exec("CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO people VALUES (42, 'ada')")
-      await store.create(record(), {}, { now: NOW })
+      await store.create(record(), { now: NOW })
       const sql = `SELECT name FROM people p JOIN sessions_${tables} s ON s.user_id = CAST(p.id AS TEXT)`
       expect(database.prepare(sql).all()).toHaveLength(1)
     })

@@ -32,12 +32,12 @@ function leftOpen(name: string, begin: string, snapshot: readonly string[], open
   it(`${name}: what was written stays written`, async () => {
     const { store, other, leave } = open()
     const [ended, updated, made] = [record(), record({ userId: '43' }), record({ userId: '44' })]
-    for (const each of [ended, updated]) await other.create(each, {}, call())
+    for (const each of [ended, updated]) await other.create(each, call())
     await leave(begin, insert)
     expect(await store.delete(ended.key, call())).toBe(true)
     expect(await isLive(other, ended.key)).toBe(false)
     await leave(begin, insert)
-    expect(await store.create(made, {}, call())).toMatchObject({ outcome: 'created' })
+    expect(await store.create(made, call())).toBe('created')
     expect(await isLive(other, made.key)).toBe(true)
     await leave(begin, insert)
     expect(await store.update(updated.key, 1, change(), call())).toBe('updated')
@@ -48,10 +48,10 @@ function leftOpen(name: string, begin: string, snapshot: readonly string[], open
   it.runIf(readsSee)(`${name}: a read sees what was committed before it`, async () => {
     const { store, other, leave } = open()
     const [ended, made] = [record({ userId: '45' }), record({ userId: '46' })]
-    await other.create(ended, {}, call())
+    await other.create(ended, call())
     await leave(...snapshot)
     await other.delete(ended.key, call())
-    await other.create(made, {}, call())
+    await other.create(made, call())
     expect(await isLive(store, ended.key)).toBe(false)
     await leave(...snapshot)
     expect(await isLive(store, made.key)).toBe(true)
@@ -63,10 +63,10 @@ function leftOpen(name: string, begin: string, snapshot: readonly string[], open
   it(`${name}: one that may only read is in the way of no write`, async () => {
     const { store, other, leave } = open()
     const [ended, made] = [record({ userId: '51' }), record({ userId: '51' })]
-    await other.create(ended, {}, call())
+    await other.create(ended, call())
     for (const use of [
       () => store.update(ended.key, 1, change(), call()),
-      () => store.create(made, {}, call()),
+      () => store.create(made, call()),
       () => store.delete(ended.key, call()),
       () => store.sweep(10, call()),
       () => store.deleteUser('51', { minPasswordVersionUntil: 0 }, call()),
@@ -81,7 +81,7 @@ function leftOpen(name: string, begin: string, snapshot: readonly string[], open
   it(`${name}: a logout everywhere commits nothing of it`, async () => {
     const { store, other, leave, orders } = open()
     const one = record({ userId: '47' })
-    await other.create(one, {}, call())
+    await other.create(one, call())
     for (const statements of [[insert], snapshot.slice(1), []]) {
       await leave(begin, ...statements)
       await store.deleteUser('47', { minPasswordVersion: 1, minPasswordVersionUntil: NOW + 9e6 }, call())
@@ -121,7 +121,7 @@ describeEngine('postgresql', 'a transaction left open on a connection of pg', ()
   it('pg: one that has failed is in the way of one statement, which is repeated', async () => {
     const { store, other, leave } = shared()
     const one = record({ userId: '48' })
-    await other.create(one, {}, call())
+    await other.create(one, call())
     await leave('BEGIN', 'SELECT 1/0')
     expect(await isLive(store, one.key)).toBe(true)
     await leave('BEGIN', 'SELECT 1/0')
@@ -183,7 +183,7 @@ describeEngine('mariadb', 'a transaction left open on a connection of mysql2', (
     async lock => {
       const { store, other, leave } = shared()
       const [ended, updated] = [record({ userId: '52' }), record({ userId: '52' })]
-      for (const each of [ended, updated]) await other.create(each, {}, call())
+      for (const each of [ended, updated]) await other.create(each, call())
       await leave(`LOCK TABLES ${lock}`)
       expect(await isLive(store, ended.key)).toBe(true)
       await leave(`LOCK TABLES ${lock}`)
@@ -191,7 +191,7 @@ describeEngine('mariadb', 'a transaction left open on a connection of mysql2', (
       await leave(`LOCK TABLES ${lock}`)
       expect(await store.update(updated.key, 1, change(), call())).toBe('updated')
       await leave(`LOCK TABLES ${lock}`)
-      expect(await store.create(record({ userId: '52' }), {}, call())).toMatchObject({ outcome: 'created' })
+      expect(await store.create(record({ userId: '52' }), call())).toBe('created')
       await leave(`LOCK TABLES ${lock}`)
       expect(await store.deleteUser('52', { minPasswordVersionUntil: 0 }, call())).toBe(2)
     },
@@ -201,7 +201,7 @@ describeEngine('mariadb', 'a transaction left open on a connection of mysql2', (
     const pool = server.pool({ connectionLimit: 1 })
     pool.on('connection', connection => connection.query('SET autocommit = 0'))
     const one = record({ userId: '50' })
-    await new MysqlStore(server.pool()).create(one, {}, call())
+    await new MysqlStore(server.pool()).create(one, call())
     const read = Promise.resolve(new MysqlStore(pool).read(one.key, call()))
     const error = await read.then(
       () => expect.unreachable(),

@@ -70,7 +70,7 @@ describeEngine('postgresql', 'PostgresStore through Neon', () => {
     it('ends at the server what was given up', async () => {
       const store = await open()
       const one = record({ userId: '42' })
-      await store.create(one, {}, { now: NOW })
+      await store.create(one, { now: NOW })
       const lock = await admin.connect()
       await lock.query('BEGIN; LOCK TABLE coatcheck_sessions')
       await failure(store.delete(one.key, { now: NOW, deadline: within(300) }))

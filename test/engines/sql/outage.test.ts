@@ -35,7 +35,7 @@ async function allFail(store: Store): Promise<void> {
   const one = record()
   await Promise.all([
     failure(Promise.resolve(store.read(key, { now: NOW, deadline: deadline() }))),
-    failure(store.create(one, {}, { now: NOW, deadline: deadline() })),
+    failure(store.create(one, { now: NOW, deadline: deadline() })),
     failure(store.update(key, 1, change(), { now: NOW, deadline: deadline() })),
     failure(store.touch(key, NOW, NOW, { now: NOW, deadline: deadline() })),
     failure(store.replace(key, 1, one, {}, { now: NOW, deadline: deadline() })),
@@ -62,7 +62,7 @@ function outages(get: () => Server) {
     const { open, server } = get()
     const { store } = open({ direct: true })
     const one = record()
-    await store.create(one, {}, { now: NOW })
+    await store.create(one, { now: NOW })
     await server.kill()
     // The processes of PostgreSQL's connections outlive it by a moment.
     await until('the end of the last connection', () => allFail(store))
@@ -74,7 +74,7 @@ function outages(get: () => Server) {
     const { open, proxy } = get()
     const { store } = open()
     const one = record()
-    await store.create(one, {}, { now: NOW })
+    await store.create(one, { now: NOW })
     const edit = change()
     const lost = proxy.loseAnswerTo(one.key)
     expect(await failure(store.update(one.key, 1, edit, { now: NOW, deadline: soon() }))).toMatchObject({
@@ -93,15 +93,12 @@ function outages(get: () => Server) {
     const one = record()
     await store.read(one.key, { now: NOW })
     const lost = proxy.loseAnswerTo(one.key)
-    expect(await failure(store.create(one, {}, { now: NOW, deadline: soon() }))).toMatchObject({
+    expect(await failure(store.create(one, { now: NOW, deadline: soon() }))).toMatchObject({
       outcome: 'unknown',
     })
     await lost
     await until('the same login', async () =>
-      expect(await store.create(one, {}, { now: NOW, deadline: deadline() })).toEqual({
-        outcome: 'created',
-        ended: [],
-      }),
+      expect(await store.create(one, { now: NOW, deadline: deadline() })).toBe('created'),
     )
   })
 
@@ -109,7 +106,7 @@ function outages(get: () => Server) {
     const { open, proxy, inTransaction, commit } = get()
     const { store } = open()
     const one = record({ userId: '77' })
-    await store.create(one, {}, { now: NOW })
+    await store.create(one, { now: NOW })
     const lost = proxy.loseAnswerTo(commit)
     expect(await failure(store.deleteUser('77', everybody, { now: NOW, deadline: soon() }))).toMatchObject({
       outcome: 'unknown',
@@ -117,14 +114,14 @@ function outages(get: () => Server) {
     await lost
     await until('the same logout', () => store.deleteUser('77', everybody, { now: NOW, deadline: deadline() }))
     expect(await isLive(store, one.key)).toBe(false)
-    expect((await store.create(record({ userId: '77' }), {}, { now: NOW })).outcome).toBe('stale-login')
+    expect(await store.create(record({ userId: '77' }), { now: NOW })).toBe('stale-login')
     await until('no open transaction', async () => expect(await inTransaction()).toBe(0))
   })
 
   it('runs nothing late when the pool was exhausted', async () => {
     const { store, take } = get().open({ max: 1 })
     const one = record({ userId: '78' })
-    await store.create(one, {}, { now: NOW })
+    await store.create(one, { now: NOW })
     const release = await take()
     const refused = await failure(store.deleteUser('78', everybody, { now: NOW, deadline: deadline() }))
     expect(refused).toMatchObject({ outcome: 'not-applied' })
@@ -138,7 +135,7 @@ function outages(get: () => Server) {
     const { open, hold, inTransaction } = get()
     const { store } = open({ max: 2 })
     const one = record({ userId: '79' })
-    await store.create(one, {}, { now: NOW })
+    await store.create(one, { now: NOW })
     const release = await hold(`SELECT * FROM coatcheck_sessions WHERE id = '${one.key}' FOR UPDATE`)
     await Promise.all([
       failure(store.update(one.key, 1, change(), { now: NOW, deadline: deadline() })),
@@ -231,7 +228,7 @@ describeEngine('postgresql', 'an outage of PostgreSQL', () => {
 
   it('tells a read-only database from a logout', async () => {
     const store = new PostgresStore(server.pool({ options: '-c default_transaction_read_only=on' }))
-    const error = await failure(store.create(record(), {}, { now: NOW, deadline: soon() }))
+    const error = await failure(store.create(record(), { now: NOW, deadline: soon() }))
     expect(error).toMatchObject({ outcome: 'not-applied', status: 503 })
     expect(String(error.cause)).toContain('read-only')
     expect(await store.read(newKey(), { now: NOW, deadline: soon() })).toBe(null)
@@ -245,7 +242,7 @@ describeEngine('postgresql', 'an outage of PostgreSQL', () => {
     await pool.query('DEALLOCATE ALL')
     expect(await store.read(newKey(), { now: NOW, deadline: soon() })).toBe(null)
     await pool.query('DEALLOCATE ALL')
-    expect((await store.create(record({ userId: '80' }), {}, { now: NOW, deadline: soon() })).outcome).toBe('created')
+    expect(await store.create(record({ userId: '80' }), { now: NOW, deadline: soon() })).toBe('created')
   })
 })
 
@@ -293,7 +290,7 @@ describeEngine('mariadb', 'an outage of MariaDB', () => {
     const pool = server.pool({ connectionLimit: 1 })
     pool.on('connection', connection => connection.query('SET autocommit = 0'))
     const one = record()
-    const error = await failure(new MysqlStore(pool).create(one, {}, { now: NOW, deadline: soon() }))
+    const error = await failure(new MysqlStore(pool).create(one, { now: NOW, deadline: soon() }))
     expect(String(error.cause)).toContain('autocommit is off')
     expect(await isLive(new MysqlStore(admin), one.key)).toBe(false)
   })
@@ -313,7 +310,7 @@ for (const driver of SQLITE_DRIVERS)
     it('waits for a lock of another connection without blocking the event loop', async () => {
       const [{ store }, other] = [await open(), (await open()).database]
       const one = record()
-      await store.create(one, {}, { now: NOW })
+      await store.create(one, { now: NOW })
       other.exec('BEGIN IMMEDIATE')
       // SQLite's own waiting would let the loop turn once, when it is over.
       let turns = 0
@@ -333,10 +330,10 @@ for (const driver of SQLITE_DRIVERS)
       const { store, database } = await open()
       const one = record({ userId: '9' })
       database.exec('BEGIN')
-      const waiting = store.create(one, {}, { now: NOW, deadline: soon() })
+      const waiting = store.create(one, { now: NOW, deadline: soon() })
       await new Promise(resolve => setTimeout(resolve, 20))
       database.exec('ROLLBACK')
-      expect((await waiting).outcome).toBe('created')
+      expect(await waiting).toBe('created')
       expect(await isLive(store, one.key)).toBe(true)
     })
 
@@ -344,10 +341,10 @@ for (const driver of SQLITE_DRIVERS)
       const { store, database } = await open()
       database.exec('PRAGMA max_page_count = 1')
       const big = () =>
-        store.create(record({ userId: '10', data: 'x'.repeat(1_000_000) }), {}, { now: NOW, deadline: soon() })
+        store.create(record({ userId: '10', data: 'x'.repeat(1_000_000) }), { now: NOW, deadline: soon() })
       expect(await failure(big())).toMatchObject({ outcome: 'not-applied' })
       database.exec('PRAGMA max_page_count = 1000000')
-      expect((await big()).outcome).toBe('created')
+      expect(await big()).toBe('created')
       database.exec('PRAGMA query_only = 1')
       expect(await failure(big())).toMatchObject({ outcome: 'not-applied' })
       expect((await store.listUser('10', 'session', { now: NOW })).length).toBe(1)

@@ -57,7 +57,7 @@ describeEngine('pgbouncer', 'the PostgreSQL store through pgbouncer in transacti
       // A store that has not met the pooler yet: its first statements are all prepared, on connections that know others.
       const store = new PostgresStore(pooler.pool({ max: 4 * SERVERS }), { table: 'pooled' })
       const records = Array.from({ length: 40 }, (_, i) => record({ userId: `${1000 * round + i}` }))
-      await Promise.all(records.map(one => store.create(one, {}, { now: NOW, deadline: within(10_000) })))
+      await Promise.all(records.map(one => store.create(one, { now: NOW, deadline: within(10_000) })))
       const read = ({ key }: { key: string }) => store.read(key, { now: NOW, deadline: within(10_000) })
       expect(await Promise.all(records.map(read))).toEqual(records)
       for (const one of records.slice(0, 10)) expect(await read(one)).toEqual(one)
@@ -67,7 +67,7 @@ describeEngine('pgbouncer', 'the PostgreSQL store through pgbouncer in transacti
   it('ends at the server what its readers have given up, and answers when the table is free', async () => {
     const store = new PostgresStore(pooler.pool({ max: 2 }), { table: 'pooled' })
     const one = record({ userId: '99' })
-    await store.create(one, {}, { now: NOW })
+    await store.create(one, { now: NOW })
     const client = await admin.connect()
     await client.query('BEGIN; LOCK TABLE pooled')
     try {

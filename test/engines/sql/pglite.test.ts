@@ -47,11 +47,10 @@ describeEngine('other clients', 'PostgresStore on PGlite', () => {
   it('begins no transaction that was given up while it waited', async () => {
     const store = await open()
     const one = record({ userId: '4711' })
-    await store.create(one, {}, { now: NOW })
-    const limit = { max: 1, onLimit: 'end-oldest' } as const
+    await store.create(one, { now: NOW })
     let free = () => {}
     const application = database.transaction(() => new Promise<void>(resolve => (free = resolve)))
-    await failure(store.create(record({ userId: '4711' }), { limit }, { now: NOW, deadline: within(100) }))
+    await failure(store.deleteUser('4711', { minPasswordVersionUntil: NOW }, { now: NOW, deadline: within(100) }))
     free()
     await application
     expect(await store.listUser('4711', 'session', { now: NOW })).toEqual([one])

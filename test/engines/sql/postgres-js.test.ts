@@ -13,8 +13,6 @@ import { until } from '../../support/services/process.ts'
 import { failure, survive } from '../../support/sql/given-up.ts'
 import { isLive, NOW, newKey, newWriteId, record } from '../../support/sql/records.ts'
 
-const LIMIT = { limit: { max: 1, onLimit: 'end-oldest' } } as const
-
 describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
   let server: PostgresDatabase
   let admin: pg.Pool
@@ -61,11 +59,11 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
       const store = new PostgresStore(server.postgresJs(client))
       await store.migrate()
       const one = record({ userId: '18446744073709551615', passwordVersion: 4_294_967_295, data: '{"ü":"\\\\"}' })
-      expect((await store.create(one, LIMIT, { now: NOW })).outcome).toBe('created')
+      expect(await store.create(one, { now: NOW })).toBe('created')
       expect(await store.read(one.key, { now: NOW })).toEqual(one)
       expect(await store.listUser(one.userId!, 'session', { now: NOW })).toEqual([one])
       const next = record({ userId: one.userId, passwordVersion: one.passwordVersion })
-      expect(await store.create(next, LIMIT, { now: NOW })).toEqual({ outcome: 'created', ended: [one.key] })
+      expect(await store.replace(one.key, 1, next, {}, { now: NOW })).toBe('created')
       expect((await store.scan(null, 10, { now: NOW })).records).toEqual([next])
       expect(await store.deleteUser(one.userId!, { minPasswordVersionUntil: NOW }, { now: NOW })).toBe(1)
     }
@@ -89,18 +87,16 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
       const sql = server.postgresJs({ max: 2, connection: { application_name: 'inside' }, backoff: () => 0.02 })
       const store = new PostgresStore(sql)
       const one = record({ userId: '301' })
-      await store.create(one, {}, { now: NOW })
+      await store.create(one, { now: NOW })
       for (let round = 0; round < 3; round++) {
         const release = await lock()
         try {
-          const login = failure(store.create(record({ userId: '301' }), LIMIT, { now: NOW, deadline: within(20_000) }))
-          const everywhere = failure(
-            store.deleteUser('301', { minPasswordVersionUntil: NOW }, { now: NOW, deadline: within(20_000) }),
+          const ending = ['301', '304'].map(user =>
+            failure(store.deleteUser(user, { minPasswordVersionUntil: NOW }, { now: NOW, deadline: within(20_000) })),
           )
           await until('both transactions at the lock', async () => expect(await waiting()).toBeGreaterThanOrEqual(2))
           await end('inside')
-          expect((await login).outcome).toBe('not-applied')
-          expect((await everywhere).outcome).toBe('not-applied')
+          for (const error of await Promise.all(ending)) expect(error.outcome).toBe('not-applied')
         } finally {
           await release()
         }
@@ -114,11 +110,12 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
     const sql = server.postgresJs({ max: 1, connection: { application_name: 'canceled' } })
     const store = new PostgresStore(sql)
     const one = record({ userId: '302' })
-    await store.create(one, {}, { now: NOW })
+    await store.create(one, { now: NOW })
     const calls = {
       update: () => store.touch(one.key, NOW + 5, NOW + 9e6, { now: NOW, deadline: within(20_000) }),
       read: () => store.read(one.key, { now: NOW, deadline: within(20_000) }),
-      transaction: () => store.create(record({ userId: '302' }), LIMIT, { now: NOW, deadline: within(20_000) }),
+      transaction: () =>
+        store.deleteUser('302', { minPasswordVersionUntil: NOW }, { now: NOW, deadline: within(20_000) }),
     }
     for (const call of Object.values(calls)) {
       const release = await lock()
@@ -146,7 +143,7 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
       const sql = server.postgresJs({ max: 1, connection, onclose, backoff: () => 0.02 })
       const store = new PostgresStore(sql)
       const one = record({ userId: '302' })
-      await store.create(one, {}, { now: NOW })
+      await store.create(one, { now: NOW })
       const change = (version: number) => ({
         data: `${version}`,
         seenAt: NOW,
@@ -169,7 +166,7 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
       return cause === undefined ? code : codeOf(cause)
     }
     const calls = [
-      () => store.create(record(), {}, { now: NOW, deadline: within(5000) }),
+      () => store.create(record(), { now: NOW, deadline: within(5000) }),
       () => store.deleteUser('42', { minPasswordVersionUntil: NOW }, { now: NOW, deadline: within(5000) }),
     ]
     for (const call of calls) {
@@ -195,9 +192,7 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
       await release()
     }
     expect(await store.read(newKey(), { now: NOW, deadline: within(5000) })).toBe(null)
-    expect((await store.create(record({ userId: '303' }), LIMIT, { now: NOW, deadline: within(5000) })).outcome).toBe(
-      'created',
-    )
+    expect(await store.create(record({ userId: '303' }), { now: NOW, deadline: within(5000) })).toBe('created')
   })
 
   it('cancels what was given up, again if the request is lost; if it meets no server, its caller alone is told', () =>

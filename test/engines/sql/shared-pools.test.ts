@@ -231,7 +231,7 @@ describeEngine('postgresql', 'a pool that a query builder shares with the store'
       const shared = await BUILDERS[name]!()
       const { store } = shared
       const one = record({ userId: '42' })
-      await store.create(one, {}, { now: NOW })
+      await store.create(one, { now: NOW })
       const lock = await server.pool({ max: 1 }).connect()
       await lock.query('BEGIN; LOCK TABLE coatcheck_sessions')
       const waiting = () => lock.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")

@@ -39,7 +39,7 @@ interface Engine {
 
 async function put(store: Store, count: number): Promise<SessionRecord[]> {
   const records = Array.from({ length: count }, (_, i) => record({ userId: `${i}`, data: `{"place":${i}}` }))
-  for (const one of records) await store.create(one, {}, { now: NOW })
+  for (const one of records) await store.create(one, { now: NOW })
   return records
 }
 
@@ -88,7 +88,7 @@ function sharedReads(get: () => Engine) {
     ]
     const guest = anonymous()
     const expired = record({ userId: '7', expiresAt: NOW })
-    for (const one of [guest, expired]) await store.create(one, {}, { now: NOW })
+    for (const one of [guest, expired]) await store.create(one, { now: NOW })
     const next = record({ userId: moved.userId })
     await store.replace(moved.key, 1, next, { forward: { salt: 'c2FsdA', until: NOW + 60_000 } }, { now: NOW })
     await run(`UPDATE coatcheck_sessions SET version = -1 WHERE id = '${corrupt.key}'`)
@@ -126,7 +126,7 @@ function sharedReads(get: () => Engine) {
     const { store, mistaken } = get()
     const records = await put(store, 6)
     const stranger = record({ userId: '666' })
-    await store.create(stranger, {}, { now: NOW })
+    await store.create(stranger, { now: NOW })
     let strange: unknown
     await mistaken(rows => {
       strange = rows[0]

@@ -44,7 +44,7 @@ async function traffic(store: Store, stop: () => boolean): Promise<number[]> {
     while (!stop()) {
       const one = living({ userId })
       const now = Date.now()
-      await timed(times, () => store.create(one, {}, { now }))
+      await timed(times, () => store.create(one, { now }))
       for (let i = 0; i < 5; i++) await timed(times, async () => store.read(one.key, { now }))
       await timed(times, () => store.touch(one.key, now + 1, now + HOUR, { now }))
       const change = { data: '{"n":1}', seenAt: now, expiresAt: now + HOUR, writeId: newWriteId() }
@@ -64,7 +64,7 @@ function sweeping(get: () => Database) {
     const store = open()
     await fill(ROWS)
     const kept = living()
-    await store.create(kept, {}, { now: Date.now() })
+    await store.create(kept, { now: Date.now() })
     let done = false
     const quietEnd = Date.now() + (LONG ? 10_000 : 500)
     const quiet = await traffic(store, () => Date.now() > quietEnd)
@@ -110,7 +110,7 @@ function sweeping(get: () => Database) {
     const { open } = get()
     const store = open()
     const [live, justExpired] = [living({ expiresAt: Date.now() + 60_000 }), living({ expiresAt: Date.now() - 60_000 })]
-    for (const each of [live, justExpired]) await store.create(each, {}, { now: Date.now() })
+    for (const each of [live, justExpired]) await store.create(each, { now: Date.now() })
     expect(await store.sweep!(1000, { now: Date.now() + HOUR })).toBe(0)
     expect(await isLive(store, live.key, Date.now())).toBe(true)
     // A node whose clock is behind still finds it alive.
@@ -123,7 +123,7 @@ function sweeping(get: () => Database) {
     const store = open()
     const now = Date.now()
     const old = [3, 1, 2].map(hours => living({ expiresAt: now - hours * HOUR }))
-    for (const each of old) await store.create(each, {}, { now })
+    for (const each of old) await store.create(each, { now })
     expect(await store.sweep!(2, { now })).toBe(2)
     const left = await Promise.all(old.map(({ key }) => isLive(store, key, now - 5 * HOUR)))
     expect(left).toEqual([false, true, false])
@@ -141,7 +141,7 @@ function sweeping(get: () => Database) {
     )
     await store.deleteUser('502', { minPasswordVersion: 9, minPasswordVersionUntil: now + HOUR }, { now })
     expect(await store.sweep!(1000, { now })).toBe(1)
-    expect((await store.create(living({ userId: '502' }), {}, { now })).outcome).toBe('stale-login')
+    expect(await store.create(living({ userId: '502' }), { now })).toBe('stale-login')
   })
 
   it('keeps what a login makes beside a session for 30 days after it', async () => {
@@ -151,7 +151,7 @@ function sweeping(get: () => Database) {
     const swept = async (userId: string, ago: number) => {
       const end = Date.now() - ago
       const one = living({ userId, createdAt: end - DAY, seenAt: end - DAY, expiresAt: end, absoluteExpiresAt: end })
-      await store.create(one, {}, { now: end - 1 })
+      await store.create(one, { now: end - 1 })
       return store.sweep!(1000, { now: Date.now() })
     }
     expect(await swept('601', 30 * DAY - HOUR)).toBe(1)

@@ -46,7 +46,7 @@ function walking(get: () => Tables) {
     await empty()
     const { store, run } = get()
     const [first, last] = [anonymous({ key: keyFrom('A') }), anonymous({ key: keyFrom('z') })]
-    for (const one of [first, last]) await store.create(one, {}, call)
+    for (const one of [first, last]) await store.create(one, call)
     const hand = Array.from({ length: 9 }, (_, i) => `M ${i}`)
     for (const id of ['', '{', ...hand])
       await run(
@@ -63,7 +63,7 @@ function walking(get: () => Tables) {
   it('comes to an end also where no rows are asked for', async () => {
     await empty()
     const { store } = get()
-    for (let number = 0; number < 3; number++) await store.create(anonymous(), {}, call)
+    for (let number = 0; number < 3; number++) await store.create(anonymous(), call)
     for (const limit of [0, -1]) expect((await walk(store, limit)).records).toHaveLength(3)
   })
 
@@ -71,7 +71,7 @@ function walking(get: () => Tables) {
   it('answers no more than 1,000 rows in a page, however many are asked for', { timeout: 120_000 }, async () => {
     await empty()
     const { store } = get()
-    await Promise.all(Array.from({ length: 1003 }, () => store.create(anonymous(), {}, call)))
+    await Promise.all(Array.from({ length: 1003 }, () => store.create(anonymous(), call)))
     const page = await store.scan!(null, 1e9, call)
     expect(page.records.length).toBeLessThanOrEqual(1000)
     expect(page.next).not.toBe(null)
@@ -157,7 +157,7 @@ describeEngine('mariadb', 'a walk over MariaDB', () => {
   })
 
   it('reads no more rows than a page has', async () => {
-    for (let i = 0; i < 300; i++) await store.create(anonymous(), {}, call)
+    for (let i = 0; i < 300; i++) await store.create(anonymous(), call)
     const connection = await pool.getConnection()
     await connection.query('FLUSH STATUS')
     const one = new MysqlStore(
@@ -192,7 +192,7 @@ for (const driver of SQLITE_DRIVERS)
     it('passes over bytes that are no text, and ends behind them', async () => {
       database.exec('DELETE FROM s')
       const one = anonymous({ key: keyFrom('z') })
-      await store.create(one, {}, call)
+      await store.create(one, call)
       const rest = `'session', '', '{}', 1, 'w', 0, 0, ${NOW + 9}, ${NOW + 9}`
       const bytes = ["CAST(x'410042' AS TEXT)"]
       // libsql ends the process where it reads bytes that are no text.

@@ -1,6 +1,6 @@
 // What the pages show is compiled and run: every block of TypeScript and JavaScript, and every transcript of curl.
 import { execFile, execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -28,12 +28,13 @@ function serversOf({ code, markers }: Module): keyof typeof SERVERS {
   return 'memory'
 }
 
-// Inside the project, where `coatcheck` is the package itself.
+// Inside the project, where `coatcheck` is the package itself, and beside other frameworks.
 let folder: string
 beforeAll(async () => {
   await build()
   mkdirSync(join(root, '.tmp'), { recursive: true })
   folder = mkdtempSync(join(root, '.tmp/docs-'))
+  symlinkSync(join(root, 'test/libraries/node_modules'), join(folder, 'node_modules'))
 }, 240_000)
 afterAll(() => folder && rmSync(folder, { recursive: true, force: true }))
 

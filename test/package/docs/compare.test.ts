@@ -1,4 +1,4 @@
-// The tables of docs/compare.md are what the command prints. Here are its rows that need no server and no installation.
+// The tables of docs/compare.md are what the command prints. Here are its rows that need no server.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, it } from 'vitest'

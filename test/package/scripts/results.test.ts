@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
+import { leftOut } from '../../support/scripts/engines-reporter.ts'
 import { counts } from '../../support/scripts/results.mjs'
 import { root } from '../../support/scripts/vitest.mjs'
 
@@ -60,4 +61,21 @@ describe('the count that closes a CI run', () => {
     expect(run.status).toBe(1)
     expect(said.stdout).toMatch(/outside of any test: .*late\.test\.js.*Error: too late/)
   })
+})
+
+it('npm test names what it leaves to other commands: each folder of tests that it does not run, and the libraries', () => {
+  const asked = ['api', 'contract', 'guarantees', 'stories', 'unit']
+  const folders = readdirSync(join(root, 'test'), { withFileTypes: true })
+    .filter(entry => entry.isDirectory() && ![...asked, 'support'].includes(entry.name))
+    .map(({ name }) => `test/${name}`)
+  const left = leftOut(false).map(([what]) => what!)
+  for (const folder of folders)
+    expect(
+      left.some(what => what.startsWith(folder)),
+      folder,
+    ).toBe(true)
+  for (const folder of asked) expect(left).not.toContain(`test/${folder}`)
+  expect(left.join('\n')).toMatch(/^test\/libraries: .*better-auth.*fastify.*koa/m)
+  expect(left).toContain('test/stories/connect on other libraries than Express')
+  expect(leftOut(true).flat()).not.toContain('test/stories/connect on other libraries than Express')
 })

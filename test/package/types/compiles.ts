@@ -1,7 +1,6 @@
 // What users write and TypeScript has to accept, without a single type argument. Checked by types.test.ts; never run.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
-import fastifySession from '@fastify/session'
 import {
   type Change,
   type Duration,
@@ -37,9 +36,6 @@ import { type FetchVisit, type FetchVisits, fetchVisits } from 'coatcheck/fetch'
 import { type NodeVisitsOptions, nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import expressSession, { type Store as ExpressStore } from 'express-session'
-import fastify from 'fastify'
-import Koa from 'koa'
-import koaSession from 'koa-session'
 import * as valibot from 'valibot'
 import { it } from 'vitest'
 import * as zod from 'zod'
@@ -270,6 +266,4 @@ export function storesForMiddleware() {
   made.get('an ID', (error, found) => [error, found?.cookie.maxAge])
   expressSession({ store: connectStore(sessions), secret: 'a secret' })
   connectStore(sessions, { oldStore: new expressSession.MemoryStore() })
-  fastify().register(fastifySession, { store: connectStore(sessions), secret: 'a secret of 32 characters or more' })
-  koaSession({ store: connectStore(sessions) }, new Koa())
 }

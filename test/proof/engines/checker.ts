@@ -1,20 +1,9 @@
 // Is there an order of these calls, each at one moment of its own time, that the model can take? Wing and Gong's search
 // with a memory of what was tried, as in Knossos and Porcupine; histories of unrelated users are searched one by one.
 
+import { isDeepStrictEqual } from 'node:util'
 import type { Entry, Hold } from './history.ts'
-import {
-  agrees,
-  type Call,
-  canonical,
-  EMPTY,
-  fingerprint,
-  keyOf,
-  livingOf,
-  type Rules,
-  type Stage,
-  type State,
-  ways,
-} from './model.ts'
+import { type Call, EMPTY, fingerprint, keyOf, livingOf, type Rules, type Stage, type State, ways } from './model.ts'
 
 /** What is known of the engine, and of the time. */
 export interface CheckOptions {
@@ -131,7 +120,7 @@ function opsOf(history: readonly Entry[], options: CheckOptions): Op[] {
       for (const hold of [...holds].sort((a, b) => a.from - b.from)) if (delays(hold)) until = Math.max(until, hold.to)
       until += grace * 1000
     }
-    ops.push({ entry, invoked, until, must, answer: must ? canonical(answer) : undefined })
+    ops.push({ entry, invoked, until, must, answer: must ? answer : undefined })
   }
   return ops.sort((a, b) => a.invoked - b.invoked)
 }
@@ -231,7 +220,7 @@ function explain(ops: readonly Op[], { rules = {}, most = 300_000 }: CheckOption
     const op = ops[i]!
     const next: Configuration[] = []
     for (const way of ways(at.state, at.stages.get(i) ?? op.entry.call, rules)) {
-      if ('answer' in way && op.must && !agrees(op.answer, way.answer)) continue
+      if ('answer' in way && op.must && !isDeepStrictEqual(op.answer, way.answer)) continue
       // A call of unknown outcome that writes nothing needs no place.
       if ('answer' in way && !op.must && way.state === at.state) continue
       const stages = new Map(at.stages)
@@ -284,7 +273,13 @@ function explain(ops: readonly Op[], { rules = {}, most = 300_000 }: CheckOption
         if (at.stages.has(i) || !onlyLooks(op)) continue
         const found = ways(at.state, op.entry.call, rules)
         const only = found.length === 1 ? found[0]! : null
-        if (only === null || !('answer' in only) || only.state !== at.state || !agrees(op.answer, only.answer)) continue
+        if (
+          only === null ||
+          !('answer' in only) ||
+          only.state !== at.state ||
+          !isDeepStrictEqual(op.answer, only.answer)
+        )
+          continue
         // It would close the time of a call whose outcome is unknown: that choice is for the search.
         const closes = ops.some(
           (other, k) => at.done[k] === 0 && !other.must && other.until >= at.latest && other.until < op.invoked,

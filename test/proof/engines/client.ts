@@ -31,7 +31,7 @@ export function make(store: Store, call: Call, deadline: number): unknown {
   const at = { now: call.now, deadline }
   switch (call.verb) {
     case 'create':
-      return store.create(call.record, call.options, at)
+      return store.create(call.record, at)
     case 'read':
       return store.read(call.key, at)
     case 'update':
@@ -79,10 +79,9 @@ export async function play(store: Store, process: string, round: Round, log: Log
   const { seed, begin, cells, step, open, clients, most, pause, timeout } = round
   const worlds: Cell[] = Array.from({ length: cells }, (_, number) => cellOf(seed, number))
   const one = async (name: string) => {
-    // The clocks of two nodes may differ by some minutes. A limit counts by each node's own clock, so a slower one may
-    // extend what it has not counted: where there is a limit, the clocks agree.
+    // The clocks of two nodes may differ by some minutes.
     const skew = Math.floor(skews() * 240_000) - 120_000
-    const views = worlds.map(cell => new Client(cell, name, store, () => Date.now() + (cell.limit === null ? skew : 0)))
+    const views = worlds.map(cell => new Client(cell, name, store, () => Date.now() + skew))
     const made = worlds.map(() => 0)
     const wait = random(`${seed} ${name}`)
     for (let number = 0; ; number++) {

@@ -1,7 +1,6 @@
 // The contract of a store as a pure step function: what a state and a call may lead to. The rules of admission are the
 // reference's of the suite; a property test compares the whole with it.
-import { isDeepStrictEqual } from 'node:util'
-import type { CreateOptions, DeleteUserOptions, RecordChange, SessionRecord } from 'coatcheck/custom-store'
+import type { DeleteUserOptions, RecordChange, ReplaceOptions, SessionRecord } from 'coatcheck/custom-store'
 import { type KeptForward, type KeptMinPasswordVersion, ReferenceStore } from 'coatcheck/custom-store/testing'
 
 /** A call of the contract with its arguments; `now` is the caller's clock. */
@@ -9,7 +8,6 @@ export type Call =
   | {
       readonly verb: 'create'
       readonly record: SessionRecord
-      readonly options: CreateOptions
       readonly now: number
     }
   | { readonly verb: 'read'; readonly key: string; readonly now: number }
@@ -32,7 +30,7 @@ export type Call =
       readonly oldKey: string
       readonly oldVersion: number
       readonly record: SessionRecord
-      readonly options: CreateOptions
+      readonly options: ReplaceOptions
       readonly now: number
     }
   | { readonly verb: 'delete'; readonly key: string; readonly now: number }
@@ -101,7 +99,7 @@ export interface Rules {
   readonly resends?: boolean
 }
 
-/** What a call answers: any JSON value. `ended` of a repeated call is open, and so left out. */
+/** What a call answers: any JSON value. */
 export type Answer = unknown
 
 /** One way a stage may go: it is over with an answer, or goes on later. */
@@ -128,7 +126,7 @@ class Draft extends ReferenceStore {
   admitBeside({ record, options, now }: Replace, parent: string | null) {
     const admitted = { ...record, parent: parent === record.parent ? null : record.parent }
     const found = this.admit(admitted, options, undefined, now)
-    if (found.outcome === 'created') this.records.set(record.key, { ...record })
+    if (found === 'created') this.records.set(record.key, { ...record })
     return found
   }
 
@@ -162,24 +160,10 @@ class Draft extends ReferenceStore {
   }
 }
 
-const CREATED_AGAIN = { outcome: 'created' }
 /** Of a call that rejects: no answer is this one. */
-const FAILED = { outcome: 'failed' }
+const FAILED = 'failed'
 /** How often a call is delivered after the first time: by its client, and by the network of what the client sent first. */
 const AGAIN = 2
-
-/** The answer as it is compared: of what a limit ended, the keys in order. */
-export function canonical(answer: unknown): Answer {
-  if (typeof answer !== 'object' || answer === null || !('outcome' in answer)) return answer
-  const { outcome, ended } = answer as { outcome: string; ended?: readonly string[] }
-  return outcome === 'created' && ended !== undefined ? { outcome, ended: [...ended].sort() } : { outcome }
-}
-
-/** Whether what a call answered is this answer of the model. */
-export function agrees(answer: Answer, expected: Answer): boolean {
-  if (expected === CREATED_AGAIN) return (answer as { outcome?: unknown } | null)?.outcome === 'created'
-  return isDeepStrictEqual(answer, expected)
-}
 
 /** Each way that a stage may go from a state. `listUser` is not a step: it is no snapshot, see the checker. */
 export function ways(state: State, stage: Stage, rules: Rules = {}): Way[] {
@@ -228,9 +212,9 @@ function once(state: State, stage: Exclude<Stage, { verb: 'again' }>, rules: Rul
     }
     case 'create': {
       const draft = new Draft(state)
-      if (draft.isRepetition(stage.record)) return same(CREATED_AGAIN)
-      const { outcome, ended } = draft.admit(stage.record, stage.options, undefined, stage.now)
-      return outcome === 'created' ? [{ state: draft.state, answer: canonical({ outcome, ended }) }] : same({ outcome })
+      if (draft.isRepetition(stage.record)) return same('created')
+      const outcome = draft.admit(stage.record, {}, undefined, stage.now)
+      return outcome === 'created' ? [{ state: draft.state, answer: outcome }] : same(outcome)
     }
     case 'replace': {
       const { oldKey, oldVersion, record, options, now } = stage
@@ -238,21 +222,21 @@ function once(state: State, stage: Exclude<Stage, { verb: 'again' }>, rules: Rul
       const old = draft.live(oldKey, now)
       const isAcross = rules.crosses?.(oldKey, record.key) === true
       if (isAcross && state.marks.get(oldKey) === record.key)
-        return same(draft.isRepetition(record) ? CREATED_AGAIN : { outcome: 'gone' })
-      if (!isAcross && draft.isRepetition(record)) return same(CREATED_AGAIN)
-      if (old === undefined) return same({ outcome: 'gone' })
-      if (old.version !== oldVersion) return same({ outcome: 'conflict' })
+        return same(draft.isRepetition(record) ? 'created' : 'gone')
+      if (!isAcross && draft.isRepetition(record)) return same('created')
+      if (old === undefined) return same('gone')
+      if (old.version !== oldVersion) return same('conflict')
       if (isAcross) return [{ state, next: { verb: 'write', call: stage, parent: old.parent } }]
-      const { outcome, ended } = draft.admit(record, options, old, now)
-      return outcome === 'created' ? [{ state: draft.state, answer: canonical({ outcome, ended }) }] : same({ outcome })
+      const outcome = draft.admit(record, options, old, now)
+      return outcome === 'created' ? [{ state: draft.state, answer: outcome }] : same(outcome)
     }
     case 'write': {
       const { call, parent } = stage
       const draft = new Draft(state)
-      if (draft.isRepetition(call.record)) return [{ state, next: { verb: 'leave', call, answer: CREATED_AGAIN } }]
-      const { outcome, ended } = draft.admitBeside(call, parent)
-      if (outcome !== 'created') return same({ outcome })
-      return [{ state: draft.state, next: { verb: 'leave', call, answer: canonical({ outcome, ended }) } }]
+      if (draft.isRepetition(call.record)) return [{ state, next: { verb: 'leave', call, answer: 'created' } }]
+      const outcome = draft.admitBeside(call, parent)
+      if (outcome !== 'created') return same(outcome)
+      return [{ state: draft.state, next: { verb: 'leave', call, answer: outcome } }]
     }
     case 'leave': {
       const { call } = stage
@@ -262,7 +246,7 @@ function once(state: State, stage: Exclude<Stage, { verb: 'again' }>, rules: Rul
       // The step failed: the new one is taken back.
       const failed = { verb: 'undo', call, answer: FAILED } as const
       const found: Way[] = [{ state, next: failed }]
-      if (rules.resends === true && !draft.isRepetition(record) && draft.admitBeside(call, null).outcome === 'created')
+      if (rules.resends === true && !draft.isRepetition(record) && draft.admitBeside(call, null) === 'created')
         found.push({ state: draft.state, next: stage })
       if (old !== undefined && old.version === oldVersion) {
         const ended = new Draft(state)
@@ -271,7 +255,7 @@ function once(state: State, stage: Exclude<Stage, { verb: 'again' }>, rules: Rul
         found.push({ state: ended.state, answer: stage.answer }, { state: ended.state, next: failed })
       } else if (state.marks.get(oldKey) === record.key) found.push({ state, answer: stage.answer })
       else {
-        const answer = { outcome: old === undefined ? 'gone' : 'conflict' }
+        const answer = old === undefined ? 'gone' : 'conflict'
         found.push({ state, next: { verb: 'undo', call, answer } })
       }
       return found

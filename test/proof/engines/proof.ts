@@ -180,7 +180,7 @@ function lastCalls(history: readonly Entry[], seed: number): { cell: number; cal
         ...{ userName: 'ada', passwordVersion: null, data: '{}', version: 1, writeId: `last_${number}_user${i}` },
         ...{ createdAt: now, seenAt: now, expiresAt: now + 60_000, absoluteExpiresAt: now + 3_600_000 },
       }
-      const logIn: Call = { verb: 'create', record, options: {}, now }
+      const logIn: Call = { verb: 'create', record, now }
       return [...lists, logIn].map(call => ({ cell: number, call }))
     })
   })

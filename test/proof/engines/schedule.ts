@@ -1,7 +1,7 @@
 // What one client does next: random calls about a few users and sessions that all clients share, so that most of them
 // meet another one about the same session.
 import { createHash } from 'node:crypto'
-import type { CreateOptions, SessionLimit, SessionRecord } from 'coatcheck/custom-store'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import { randomNumbers } from '../../../src/custom-store/random.ts'
 import type { Call } from './model.ts'
 
@@ -13,10 +13,6 @@ export interface Cell {
   readonly number: number
   readonly seed: number
   readonly users: readonly [string, string]
-  /** Of each login of this cell; `null`: as many as they like. */
-  readonly limit: SessionLimit | null
-  /** Whether anonymous sessions become those of a user here. */
-  readonly logIns: boolean
 }
 
 /** The cell of a round by its number. */
@@ -24,9 +20,7 @@ export function cellOf(seed: number, number: number): Cell {
   const next = randomNumbers(seed ^ (number * 0x9e3779b1))
   const user = () => String((BigInt(next()) << 32n) | BigInt(next()))
   const users = [user(), user()] as const
-  const isLimited = next() % 4 === 0
-  const limit = { max: 1 + (next() % 3), onLimit: next() % 2 === 0 ? 'refuse' : 'end-oldest' } as const
-  return { number, seed: next(), users, limit: isLimited ? limit : null, logIns: !isLimited }
+  return { number, seed: next(), users }
 }
 
 /** What a client needs of its store. */
@@ -97,11 +91,10 @@ export class Client {
         break
       case 'create':
       case 'replace': {
-        const { outcome } = answer as { outcome: string }
-        if (outcome === 'created') {
+        if (answer === 'created') {
           this.#met.set(call.record.key, call.record)
           if (call.verb === 'replace' && this.#one(2)) this.#gone(call.oldKey)
-        } else if (outcome === 'gone' && call.verb === 'replace') this.#gone(call.oldKey)
+        } else if (answer === 'gone' && call.verb === 'replace') this.#gone(call.oldKey)
         break
       }
       case 'update': {
@@ -167,23 +160,18 @@ export class Client {
     }
   }
 
-  #options(record: SessionRecord): CreateOptions {
-    const { limit } = this.#cell
-    return limit === null || record.userId === null || record.kind !== 'session' ? {} : { limit }
-  }
-
   #create(): Call {
     const userId = this.#pick([...this.#cell.users, ...this.#cell.users, null])
     const record = this.#record(userId)
     // Now and then a key that is taken.
     const taken = [...this.#met.values()].find(met => met.userId === userId && userId !== null)
     const key = taken !== undefined && this.#one(12) ? taken.key : record.key
-    return { verb: 'create', record: { ...record, key }, options: this.#options(record), now: this.#now() }
+    return { verb: 'create', record: { ...record, key }, now: this.#now() }
   }
 
   #replace(): Call {
     const old = this.#any()
-    const isLogIn = old.userId === null && this.#cell.logIns && !this.#one(3)
+    const isLogIn = old.userId === null && !this.#one(3)
     const userId = isLogIn ? this.#pick(this.#cell.users) : old.userId
     const fresh = this.#record(userId)
     const same = userId === old.userId
@@ -192,7 +180,7 @@ export class Client {
       : { ...fresh, kind: 'session', parent: null }
     const now = this.#now()
     const forward = { salt: this.#one(2) ? '' : 'c2FsdA', until: now + this.#pick([0, MINUTE]) }
-    const options = { ...this.#options(record), ...(same && !this.#one(4) ? { forward } : {}) }
+    const options = same && !this.#one(4) ? { forward } : {}
     return { verb: 'replace', oldKey: old.key, oldVersion: this.#version(old), record, options, now }
   }
 

@@ -63,7 +63,7 @@ describe('regressions of the field', () => {
       assert.equal(await store.update(key, version, change, call), 'gone')
       assert.equal(await store.touch(key, clock(), expiresAt, call), 'gone')
       const next = { ...record, key: keyOf(key.slice(0, 43), ''), writeId: 'late-write-2' }
-      assert.equal((await store.replace(key, version, next, {}, call)).outcome, 'gone')
+      assert.equal(await store.replace(key, version, next, {}, call), 'gone')
       assert.equal(await store.read(key, call), null)
       assert.equal(await store.read(next.key, call), null)
       assert.deepEqual(await store.listUser(`${user.id}`, 'session', call), [])

@@ -2,7 +2,6 @@
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** @type {import('@stryker-mutator/api/core').PartialStrykerOptions} */
 export default {
   mutate: ['src/**/*.ts', 'stores/memory/**/*.ts', 'stores/shared/**/*.ts', '!**/*.d.ts'],
   testRunner: 'vitest',

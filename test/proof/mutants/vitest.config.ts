@@ -11,7 +11,12 @@ export default defineConfig({
     setupFiles: setupFiles!,
     testTimeout: testTimeout!,
     hookTimeout: hookTimeout!,
-    include: ['test/{api,stories,unit}/**/*.test.ts', 'test/contract/memory.test.ts', 'test/guarantees/memory.test.ts'],
+    include: [
+      'test/{api,stories,unit}/**/*.test.ts',
+      'test/libraries/import/sealed.test.ts',
+      'test/contract/memory.test.ts',
+      'test/guarantees/memory.test.ts',
+    ],
     exclude: [
       'test/api/command/**',
       'test/stories/{examples,recipes}/**',

@@ -1,6 +1,6 @@
 // Mistakes that the library had, or that one of its peers has, each with the scene that shows it: the library is walked
 // through each scene and keeps its promises. Some mistakes are made by a store, and there the search has to meet them.
-import type { CreateOptions, RecordChange, SessionRecord, StoreCall } from 'coatcheck/custom-store'
+import type { RecordChange, ReplaceOptions, SessionRecord, StoreCall } from 'coatcheck/custom-store'
 import { ReferenceStore } from '../../../src/custom-store/reference.ts'
 import { browsersOf } from './browsers.ts'
 import { sceneOf } from './calls.ts'
@@ -21,9 +21,9 @@ export interface Bug {
 /** Revives what has ended, as stores do that write without a condition. */
 class Reviving extends ReferenceStore {
   readonly #ended = new Map<string, SessionRecord>()
-  override async create(record: SessionRecord, options: CreateOptions, call: StoreCall) {
+  override async create(record: SessionRecord, call: StoreCall) {
     this.#ended.set(record.key, record)
-    return super.create(record, options, call)
+    return super.create(record, call)
   }
   override async update(key: string, version: number, change: RecordChange, call: StoreCall) {
     const outcome = await super.update(key, version, change, call)
@@ -38,14 +38,20 @@ class WithoutForward extends ReferenceStore {
     old: string,
     version: number,
     record: SessionRecord,
-    { forward: _, ...options }: CreateOptions,
+    { forward: _, ...options }: ReplaceOptions,
     call: StoreCall,
   ) {
     return super.replace(old, version, record, options, call)
   }
 }
 class WithoutVersion extends ReferenceStore {
-  override async replace(old: string, version: number, record: SessionRecord, options: CreateOptions, call: StoreCall) {
+  override async replace(
+    old: string,
+    version: number,
+    record: SessionRecord,
+    options: ReplaceOptions,
+    call: StoreCall,
+  ) {
     return super.replace(old, this.live(old, call.now)?.version ?? version, record, options, call)
   }
 }

@@ -159,7 +159,6 @@ async function openPostgres(): Promise<Database> {
           const who = { userId: `${10_000 + i}`, userName: 'planted', passwordVersion: null, parent: null }
           await store.create(
             { key, kind: 'session', ...who, data: '{}', version: 1, writeId: `planted-${i}`, ...times },
-            {},
             { now: past - 1000 },
           )
         }

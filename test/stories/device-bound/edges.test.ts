@@ -1,29 +1,17 @@
-// The same over node:http and frameworks, and where an edge, a manager and the option are of different copies of the package.
+// The same over node:http and Express, and where an edge, a manager and the option are of different copies of the package.
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect, createServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
-import { SessionManager, type Visit } from 'coatcheck'
+import { SessionManager } from 'coatcheck'
 import { deviceBound, deviceOf, deviceState } from 'coatcheck/device-bound'
 import { fetchVisits } from 'coatcheck/fetch'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import express from 'express'
-import fastify from 'fastify'
-import { Hono } from 'hono'
-import Koa from 'koa'
 import { describe, expect, it, vi } from 'vitest'
 import { BOUND_COOKIE, boundEdge, DeviceClient, REFRESH } from '../../support/device-client.ts'
-import { send, served, walkOver } from '../../support/device-wire.ts'
-
-const ADA = { id: 42n, name: 'ada' }
-
-/** What the page at this path answers; its name says what it does first. */
-async function pageOf(visit: Visit, path: string): Promise<string> {
-  if (path === '/login') await visit.logIn({ user: ADA })
-  if (path === '/logout') await visit.logOut()
-  return JSON.stringify({ name: (await visit.get())?.user?.name ?? null, state: await deviceState(visit) })
-}
+import { ADA, pageOf, send, served, walkOver } from '../../support/device-wire.ts'
 
 describe('nodeVisits', () => {
   const bound = () => deviceBound(nodeVisits(new SessionManager({ store: new MemoryStore() })), { lifetime: '1m' })
@@ -76,30 +64,6 @@ describe('nodeVisits', () => {
     await walkOver(await served(app))
   })
 
-  it('registers, refreshes and logs out over Fastify, in a hook', async () => {
-    const visits = bound()
-    const app = fastify()
-    app.addHook('onRequest', async (request, reply) => {
-      if (await visits.handled(request.raw, reply.raw)) reply.hijack()
-    })
-    app.all('/*', (request, reply) => pageOf(visits.of(request.raw, reply.raw), request.url))
-    await app.ready()
-    await walkOver(await served((request, response) => app.routing(request, response)))
-  })
-
-  it('registers, refreshes and logs out over Koa, in a middleware', async () => {
-    const visits = bound()
-    const app = new Koa()
-    app.use(async (ctx, next) => {
-      if (await visits.handled(ctx.req, ctx.res)) ctx.respond = false
-      else await next()
-    })
-    app.use(async ctx => {
-      ctx.body = await pageOf(visits.of(ctx.req, ctx.res), ctx.path)
-    })
-    await walkOver(await served(app.callback()))
-  })
-
   it('answers at its paths with a query, too', async () => {
     const visits = bound()
     const origin = await served(async (request, response) => {
@@ -148,28 +112,6 @@ describe('nodeVisits', () => {
       expect(() => deviceBound(wrong as never)).toThrow(
         /^deviceBound: expected nodeVisits\(sessions\) or fetchVisits\(sessions\), got /,
       )
-  })
-})
-
-describe('fetchVisits', () => {
-  it('registers, refreshes and logs out in front of Hono, and of any function from Request to Response', async () => {
-    const visits = deviceBound(fetchVisits(new SessionManager({ store: new MemoryStore() })), { lifetime: '1m' })
-    const app = new Hono<{ Bindings: { visit: Visit } }>()
-    app.all('*', async c => c.body(await pageOf(c.env.visit, c.req.path)))
-    const answer = async (request: Request) =>
-      (await visits.handled(request)) ?? visits.handle(request, visit => app.fetch(request, { visit }))
-    await walkOver(
-      await served(async (incoming, response) => {
-        const { method, url, headers } = incoming
-        const request = new Request(`http://${headers.host}${url}`, {
-          method: method!,
-          headers: headers as Record<string, string>,
-        })
-        const answered = await answer(request)
-        for (const [name, value] of answered.headers) response.appendHeader(name, value)
-        response.writeHead(answered.status).end(await answered.text())
-      }),
-    )
   })
 })
 

@@ -69,7 +69,7 @@ describe('a taking over', () => {
 
   it('is refused where the store holds another record under the new key', async () => {
     const world = withAda()
-    world.store.next('create', faults.answers({ outcome: 'collision', ended: [] }))
+    world.store.next('create', faults.answers('collision'))
     await expect(world.one.ask(OLD)).rejects.toThrow()
     expect(world.old.records.size).toBe(1)
     expect((await world.one.ask(OLD)).name).toBe('ada')

@@ -30,7 +30,7 @@ export async function put(
   over: Partial<SessionRecord> = {},
 ): Promise<SessionRecord> {
   const stored = record(store, userId, over)
-  const { outcome } = await store.create(stored, {}, { now: NOW })
+  const outcome = await store.create(stored, { now: NOW })
   if (outcome !== 'created') throw new Error(`not created: ${outcome}`)
   return stored
 }

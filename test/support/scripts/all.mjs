@@ -6,8 +6,8 @@ import { install } from './install.mjs'
 import { installEngines } from './install-engines.mjs'
 import { vitest } from './vitest.mjs'
 
-/** What the tests of the package, the pages and the benchmarks ask beyond the packages of the root. */
-const PACKAGES = ['test/package/tools', 'docs', 'bench']
+/** What tests ask beyond the packages of the root, which are enough for `npm test`. */
+const PACKAGES = ['test/libraries', 'test/package/tools', 'docs', 'bench']
 
 if (!install(...PACKAGES)) process.exit(1)
 installEngines(undefined, '`npm test` runs what is possible without them.')

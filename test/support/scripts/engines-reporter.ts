@@ -1,10 +1,12 @@
-// Prints, at the end of a run, which engines this machine has for the tests and which it has not; and what was thrown
+// Prints, at the end of a run, which engines this machine has for the tests and which it has not, and what `npm test` has
+// left to other commands; and what was thrown
 // outside of any test, which fails a run without failing a test. Meanwhile it names what has been running for long: a run
 // that is killed because something hangs says nothing else of it.
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Reporter, SerializedError, TestCase, TestModule } from 'vitest/node'
 import { ENGINES } from '../services/engine-list.mjs'
+import { isInstalled } from './install.mjs'
 import { table } from './table.mjs'
 
 export default class EnginesReporter implements Reporter {
@@ -56,7 +58,28 @@ export default class EnginesReporter implements Reporter {
       return reason === null ? [name, 'present', ''] : [name, 'MISSING', reason + hint]
     })
     console.log(`\n${table([['engine', 'on this machine', 'why not'], ...rows])}\n`)
+    if (process.env.npm_lifecycle_event === 'test') console.log(`${table([LEFT_OUT_HEAD, ...leftOut()])}\n`)
   }
+}
+
+const LEFT_OUT_HEAD = ['left out', 'asked by']
+const test = new URL('../../', import.meta.url)
+
+/** What `npm test` does not ask: folders of tests, and libraries; with the command that does. */
+export function leftOut(areInstalled = isInstalled('test/libraries')): string[][] {
+  const read = (path: string) => JSON.parse(readFileSync(new URL(path, test), 'utf8'))
+  const asked: string[] = read('../package.json').scripts.test.split(' ')
+  const folders = readdirSync(test, { withFileTypes: true })
+    .filter(entry => entry.isDirectory() && !['support', 'proof'].includes(entry.name))
+    .map(({ name }) => `test/${name}`)
+    .filter(folder => !asked.includes(folder))
+  const libraries = Object.keys(read('libraries/package.json').devDependencies).join(', ')
+  return [
+    ...folders.map(folder => [folder === 'test/libraries' ? `${folder}: ${libraries}` : folder, 'npm run test:all']),
+    ...(areInstalled ? [] : [['test/stories/connect on other libraries than Express', 'npm run test:all']]),
+    ['test/stories/recipes', 'npm run test:recipes'],
+    ['test/proof', 'npm run proof'],
+  ]
 }
 
 /** One line: where it was, as far as vitest knows, then the error with its stack. */

@@ -18,13 +18,14 @@ const TESTS = [
     'test/unit',
     'test/api',
     'test/stories',
+    'test/libraries',
     'test/guarantees/memory',
     'test/contract/memory',
     'test/contract/sqlite',
   ],
   'test/package/installed',
 ]
-const EXCLUDED = ['test/api/command/**', 'test/stories/examples/**']
+const EXCLUDED = ['test/api/command/**', 'test/stories/examples/**', 'test/libraries/**/*stores.test.ts']
 
 /** @param {string} major */
 function fetchNode(major) {
@@ -50,7 +51,7 @@ const running = process.versions.node.split('.')[0]
 const wanted = process.argv.slice(2)
 const named = wanted.filter(each => each !== OTHERS)
 const majors = (named.length > 0 ? named : MAJORS).filter(major => !wanted.includes(OTHERS) || major !== running)
-if (!install('test/package/tools')) process.exit(1)
+if (!install('test/libraries', 'test/package/tools')) process.exit(1)
 const results = process.env.COATCHECK_RESULTS ?? mkdtempSync(join(tmpdir(), 'coatcheck-nodes-'))
 const rows = [['Node', 'version', 'passed', 'failed', 'skipped', 'verdict']]
 let failed = false

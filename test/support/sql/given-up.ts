@@ -60,11 +60,8 @@ export function givenUp(get: () => Server) {
     update: (store, one, _, deadline) => store.update(one.key, 1, change(), { now: NOW, deadline }),
     touch: (store, one, _, deadline) => store.touch(one.key, NOW + 5, NOW + 9e6, { now: NOW, deadline }),
     logout: (store, one, _, deadline) => store.delete(one.key, { now: NOW, deadline }),
-    login: (store, _, other, deadline) => store.create(other, {}, { now: NOW, deadline }),
-    'new anonymous session': (store, _, { key }, deadline) =>
-      store.create(anonymous({ key }), {}, { now: NOW, deadline }),
-    'login at a limit': (store, _, other, deadline) =>
-      store.create(other, { limit: { max: 1, onLimit: 'end-oldest' } }, { now: NOW, deadline }),
+    login: (store, _, other, deadline) => store.create(other, { now: NOW, deadline }),
+    'new anonymous session': (store, _, { key }, deadline) => store.create(anonymous({ key }), { now: NOW, deadline }),
     'new ID': (store, one, other, deadline) => store.replace(one.key, 1, other, {}, { now: NOW, deadline }),
     'new ID with a forward': (store, one, other, deadline) =>
       store.replace(one.key, 1, other, { forward }, { now: NOW, deadline }),
@@ -75,27 +72,27 @@ export function givenUp(get: () => Server) {
         { now: NOW, deadline },
       ),
   }
+  const everywhere = writes['logout everywhere']!
   let user = 7000
-  for (const name of ['login at a limit', 'logout everywhere'])
-    it(`does not run a ${name} that was given up in a stalled network when the network heals`, async () => {
-      const { direct, open, proxy } = get()
-      const one = record({ userId: `${++user}` })
-      const other = record({ userId: one.userId })
-      await direct.create(one, {}, { now: NOW })
-      const store = open(1)
-      // As on any connection that has been in use for some time: nothing is left to be prepared.
-      const before = record({ userId: `${++user}` })
-      await direct.create(before, {}, { now: NOW })
-      await writes[name]!(store, before, record({ userId: before.userId }), within(5000))
-      proxy.stall()
-      expect(await failure(writes[name]!(store, one, other, within(250)))).toMatchObject({ status: 503 })
-      await pause(50)
-      await proxy.heal()
-      expect(await direct.read(one.key, { now: NOW })).toEqual(one)
-      expect(await direct.read(other.key, { now: NOW })).toBe(null)
-      expect((await direct.create(other, {}, { now: NOW })).outcome).toBe('created')
-      expect((await store.listUser(one.userId!, 'session', { now: NOW, deadline: within(5000) })).length).toBe(2)
-    })
+  it('does not run a logout everywhere that was given up in a stalled network when the network heals', async () => {
+    const { direct, open, proxy } = get()
+    const one = record({ userId: `${++user}` })
+    const other = record({ userId: one.userId })
+    await direct.create(one, { now: NOW })
+    const store = open(1)
+    // As on any connection that has been in use for some time: nothing is left to be prepared.
+    const before = record({ userId: `${++user}` })
+    await direct.create(before, { now: NOW })
+    await everywhere(store, before, record({ userId: before.userId }), within(5000))
+    proxy.stall()
+    expect(await failure(everywhere(store, one, other, within(250)))).toMatchObject({ status: 503 })
+    await pause(50)
+    await proxy.heal()
+    expect(await direct.read(one.key, { now: NOW })).toEqual(one)
+    expect(await direct.read(other.key, { now: NOW })).toBe(null)
+    expect(await direct.create(other, { now: NOW })).toBe('created')
+    expect((await store.listUser(one.userId!, 'session', { now: NOW, deadline: within(5000) })).length).toBe(2)
+  })
 
   // Only the difference between the two clocks counts: a network that delivers a write late is told by it, too.
   const behind = async (ms: number, work: () => Promise<void>) => {
@@ -107,7 +104,7 @@ export function givenUp(get: () => Server) {
   for (const [name, write] of Object.entries(writes)) {
     const set = async () => {
       const one = record({ userId: `${++user}` })
-      await get().direct.create(one, {}, { now: NOW })
+      await get().direct.create(one, { now: NOW })
       const other = record({ userId: one.userId })
       return { one, run: () => write(get().direct, one, other, soon()), other }
     }
@@ -133,32 +130,28 @@ export function givenUp(get: () => Server) {
       })
   }
 
-  it('does not make a session at a limit whose last step was given up in a stalled network', async () => {
+  it('does not end a user’s sessions when the last step of that was given up in a stalled network', async () => {
     const { direct, open, proxy, commit } = get()
     const one = record({ userId: `${++user}` })
-    const other = record({ userId: one.userId })
-    await direct.create(one, {}, { now: NOW })
+    await direct.create(one, { now: NOW })
     const store = open(1)
     await store.touch(newKey(), NOW, NOW, { now: NOW })
     let isStalled = false
     void proxy.stallAt(commit).then(() => {
       isStalled = true
     })
-    const limit = { max: 1, onLimit: 'end-oldest' } as const
     // On a busy machine it is given up before its last step.
-    for (let time = 400; !isStalled; time *= 2)
-      await failure(store.create(other, { limit }, { now: NOW, deadline: within(time) }))
+    for (let time = 400; !isStalled; time *= 2) await failure(everywhere(store, one, one, within(time)))
     // The databases count whole seconds here.
     await pause(1500)
     await proxy.heal()
-    expect(await direct.read(other.key, { now: NOW })).toBe(null)
     expect(await direct.read(one.key, { now: NOW })).toEqual(one)
   })
 
   it.each([-30_000, 30_000])('loses no write when one of the clocks is set by %d ms', async difference => {
     const store = get().open(1)
     const one = record({ userId: `${++user}` })
-    await store.create(one, {}, { now: NOW })
+    await store.create(one, { now: NOW })
     const real = performance.now.bind(performance)
     // Only the difference between the two clocks counts, so that it does not matter which of them was set.
     const set = vi.spyOn(performance, 'now').mockImplementation(() => real() + difference)
@@ -174,7 +167,7 @@ export function givenUp(get: () => Server) {
     const { open, proxy } = get()
     const store = open(1)
     const one = record({ userId: `${++user}` })
-    await store.create(one, {}, { now: NOW })
+    await store.create(one, { now: NOW })
     await store.touch(one.key, NOW + 1, NOW + 8e6, { now: NOW })
     let at = 1
     const touch = (deadline: number) => store.touch(one.key, NOW + ++at, NOW + 8e6 + at, { now: NOW, deadline })

@@ -91,12 +91,12 @@ export function naiveSqlite(database: any, table: string, mistake: Mistake): Sql
       const sql = `SELECT min_password_version AS least FROM ${table}_users WHERE user_id = ?`
       const least = database.prepare(sql).get(record.userId)?.least ?? 0
       await new Promise(resolve => setImmediate(resolve))
-      if (least > (record.passwordVersion ?? 0)) return { outcome: 'stale-login', ended: [] }
+      if (least > (record.passwordVersion ?? 0)) return 'stale-login'
       // libsql keeps a prepared statement running that meets a lock, and with it the next lock that it gets.
       database.exec('BEGIN IMMEDIATE')
       database.prepare(insert.text).run(...bind(insert, recordValues(record)))
       database.exec('COMMIT')
-      return { outcome: 'created', ended: [] }
+      return 'created'
     }
   return store
 }

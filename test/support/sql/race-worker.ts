@@ -23,7 +23,7 @@ async function renew(user: string, key: string): Promise<void> {
   for (let [old, turn] = [key, 0]; turn < RENEWALS; turn++) {
     const next = record({ key: newKey(), userId: user, passwordVersion: 1, data: '"old"', writeId: newWriteId() })
     const options = { forward: { salt: 'c2FsdA', until: NOW } }
-    const { outcome } = await store.replace(old, 1, next, options, {
+    const outcome = await store.replace(old, 1, next, options, {
       now: NOW,
       deadline: performance.now() + 20_000,
     })
@@ -37,11 +37,10 @@ async function play({ user, lineages, logins, logOutAfter, passwordVersion }: Pa
     for (let turn = 0; turn < LOGINS_IN_TURN; turn++) await logIn()
   }
   const logIn = () =>
-    store.create(
-      record({ userId: user, passwordVersion: 1, data: '"login"' }),
-      {},
-      { now: NOW, deadline: performance.now() + 20_000 },
-    )
+    store.create(record({ userId: user, passwordVersion: 1, data: '"login"' }), {
+      now: NOW,
+      deadline: performance.now() + 20_000,
+    })
   const tasks: Promise<unknown>[] = [
     ...lineages.map(key => renew(user, key)),
     ...Array.from({ length: logins }, () => new Promise(resolve => setTimeout(resolve, Math.random() * 5)).then(login)),

@@ -51,7 +51,7 @@ export async function race(options: Race): Promise<{ survivors: number; errors: 
     const lineages = await Promise.all(
       Array.from({ length: LINEAGES }, async () => {
         const key = newKey()
-        await store.create(record({ key, userId: user, passwordVersion: 1, data: '"old"' }), {}, { now: NOW })
+        await store.create(record({ key, userId: user, passwordVersion: 1, data: '"old"' }), { now: NOW })
         return key
       }),
     )

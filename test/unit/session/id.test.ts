@@ -301,11 +301,11 @@ it('sessionId takes the value of a cookie, and nothing that is not an ID', async
 
 it('an ID that is taken is drawn again, and one that is always taken is an error, at once', async () => {
   const { store, sessions } = setUp()
-  store.next('create', () => Promise.resolve({ outcome: 'collision', ended: [] }))
-  store.next('create', () => Promise.resolve({ outcome: 'collision', ended: [] }))
+  store.next('create', () => Promise.resolve('collision'))
+  store.next('create', () => Promise.resolve('collision'))
   const session = await sessions.create()
   expect(store.counts()).toEqual({ create: 3 })
-  const collides = () => Promise.resolve({ outcome: 'collision', ended: [] })
+  const collides = () => Promise.resolve('collision')
   store.every('create', collides)
   store.every('replace', collides)
   store.reset()

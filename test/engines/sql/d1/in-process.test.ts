@@ -44,7 +44,7 @@ describeEngine('libsql', 'a SQLite database on a network, in this process', () =
       const store = libsqlStore(client, { table: 'exact' })
       await store.migrate()
       const [one, other] = [record(), record()]
-      for (const each of [one, other]) await store.create(each, {}, call())
+      for (const each of [one, other]) await store.create(each, call())
       await client.execute(`UPDATE exact SET ${column} = 9007199254740993 WHERE id = '${one.key}'`)
       expect(await store.listUser('42', 'session', call())).toEqual([other])
       expect(await Promise.all([one, other].map(({ key }) => store.read(key, call())))).toEqual([

@@ -78,7 +78,7 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
     const pool = server.pool({ max: 1, connectionTimeoutMillis: 1500 })
     const store = new PostgresStore(pool)
     const one = record({ userId: '7901' })
-    await store.create(one, {}, { now: NOW })
+    await store.create(one, { now: NOW })
     const taken = await pool.connect()
     const gaveUp = failure(store.read(one.key, { now: NOW, deadline: within(700) }))
     await pause(1000)
@@ -110,21 +110,23 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
     const pool = openPool(1)
     const store = new PostgresStore(pool, { table })
     await store.migrate()
-    await admin.query(`ALTER TABLE ${table} ADD CHECK (user_name <> 'Grace Hopper')`)
     const pid = async () => (await pool.query('SELECT pg_backend_pid() AS pid')).rows[0].pid
     const before = await pid()
-    const limit = { max: 1, onLimit: 'end-oldest' } as const
-    const logIn = (userName: string, deadline: number) =>
-      store.create(record({ userName }), { limit }, { now: NOW, deadline })
-    await logIn('ada', within(5000))
+    const held = record({ userId: '7903' })
+    await store.create(held, { now: NOW })
+    await admin.query(`CREATE TABLE holding (id text COLLATE "C" REFERENCES ${table} (id))`)
+    await admin.query('INSERT INTO holding VALUES ($1)', [held.key])
+    const logOut = (userId: string, deadline: number) =>
+      store.deleteUser(userId, { minPasswordVersionUntil: NOW }, { now: NOW, deadline })
+    await logOut('7904', within(5000))
     proxy.slow(100)
     try {
       const begun = performance.now()
-      await logIn('ada', within(5000))
+      await logOut('7904', within(5000))
       // As long as from the first statement to the COMMIT: in its place there is a ROLLBACK.
       const took = performance.now() - begun
       for (const more of [50, 1000]) {
-        await failure(logIn('Grace Hopper', within(took + more)))
+        await failure(logOut('7903', within(took + more)))
         expect(await pid()).toBe(before)
       }
     } finally {
@@ -173,7 +175,7 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
     await store.migrate()
     await admin.query(`ALTER TABLE ${table} ADD CHECK (user_name <> 'Grace Hopper')`)
     const one = record({ userName: 'Grace Hopper', data: '{"cart":"a secret book"}' })
-    const error = await failure(store.create(one, {}, { now: NOW }))
+    const error = await failure(store.create(one, { now: NOW }))
     expect(error.message).toBe('the session store failed in create')
     expect(error.cause).toMatchObject({ code: '23514', table, message: expect.stringContaining('check constraint') })
     expect(leaked(error, [one.key, one.writeId, 'Grace Hopper', 'a secret book'])).toBe(null)

@@ -82,7 +82,7 @@ describeEngine('libsql', 'SqliteStore beside an application that uses @libsql/cl
     const store = new SqliteStore(database)
     await store.migrate()
     const [one, other] = [record({ userId: '42' }), record({ userId: '42' })]
-    for (const each of [one, other]) expect((await store.create(each, {}, { now: NOW })).outcome).toBe('created')
+    for (const each of [one, other]) expect(await store.create(each, { now: NOW })).toBe('created')
     const { rows } = await client.execute("SELECT id FROM coatcheck_sessions WHERE user_id = '42' ORDER BY id")
     expect(rows.map(row => row.id)).toEqual([one.key, other.key].sort())
     await client.execute({ sql: 'DELETE FROM coatcheck_sessions WHERE id = ?', args: [one.key] })
@@ -134,11 +134,11 @@ for (const driver of SQLITE_DRIVERS)
       await new SqliteStore(database).migrate()
       const secret = { username: 'Ada Lovelace-King', data: '{"card":"4111-1111"}', userId: '31337' }
       const one = record(secret)
-      await store.create(one, {}, { now: NOW })
+      await store.create(one, { now: NOW })
       const change = { data: secret.data, seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() }
       const deadline = () => performance.now() + 60
       const verbs: (() => Promise<unknown>)[] = [
-        () => store.create(record(secret), {}, { now: NOW, deadline: deadline() }),
+        () => store.create(record(secret), { now: NOW, deadline: deadline() }),
         () => store.update(one.key, 1, change, { now: NOW, deadline: deadline() }),
         () => store.touch(one.key, NOW + 5, NOW + 9e6, { now: NOW, deadline: deadline() }),
         () => store.replace(one.key, 1, record(secret), {}, { now: NOW, deadline: deadline() }),

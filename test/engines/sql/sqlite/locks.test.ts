@@ -25,7 +25,7 @@ const everybody = { minPasswordVersion: 1, minPasswordVersionUntil: NOW + 1e9 }
 const turn = () => new Promise<void>(resolve => setImmediate(resolve))
 
 const WRITES: Record<string, (store: Store, one: SessionRecord, deadline: number) => Promise<unknown>> = {
-  create: (store, _, deadline) => store.create(record(), {}, { now: NOW, deadline }),
+  create: (store, _, deadline) => store.create(record(), { now: NOW, deadline }),
   update: (store, one, deadline) => store.update(one.key, 1, change(), { now: NOW, deadline }),
   touch: (store, one, deadline) => store.touch(one.key, NOW + 5, NOW + 9e6, { now: NOW, deadline }),
   replace: (store, one, deadline) =>
@@ -102,7 +102,7 @@ function locks(driver: SqliteDriver) {
         async verb => {
           const { store, connection, other } = await open(mode)
           const one = record({ userId: newUser() })
-          await store.create(one, {}, at())
+          await store.create(one, at())
           other.exec('BEGIN IMMEDIATE')
           await expect(WRITES[verb]!(store, one, within(TIMEOUT))).rejects.toMatchObject({ outcome: 'not-applied' })
           other.exec('COMMIT')
@@ -110,9 +110,7 @@ function locks(driver: SqliteDriver) {
           expect(inTransaction ?? isTransaction).toBe(false)
           expect(await store.read(one.key, at())).toEqual(one)
           for (const next of ['create', 'update', 'delete', 'create', 'deleteUser'])
-            expect(['updated', true, 0, { outcome: 'created', ended: [] }]).toContainEqual(
-              await WRITES[next]!(store, one, soon()),
-            )
+            expect(['updated', true, 0, 'created']).toContainEqual(await WRITES[next]!(store, one, soon()))
           other.exec('BEGIN IMMEDIATE; COMMIT')
         },
       )
@@ -120,7 +118,7 @@ function locks(driver: SqliteDriver) {
       it.each(Object.keys(READS))('keeps no lock and no old state after a %s that gave up', async verb => {
         const { store, other } = await open(mode)
         const one = record({ userId: newUser() })
-        await store.create(one, {}, at())
+        await store.create(one, at())
         other.exec('BEGIN EXCLUSIVE')
         // In WAL mode a reader need not wait.
         await READS[verb]!(store, one, within(TIMEOUT)).catch(error =>
@@ -137,7 +135,7 @@ function locks(driver: SqliteDriver) {
       it('gives no caller the session of another whose read gave up', async () => {
         const { store, other } = await open(mode)
         const [one, two] = [record({ userId: newUser() }), record({ userId: newUser() })]
-        for (const each of [one, two]) await store.create(each, {}, at())
+        for (const each of [one, two]) await store.create(each, at())
         other.exec('BEGIN EXCLUSIVE')
         await READS.read!(store, one, within(TIMEOUT)).catch(error =>
           expect(error).toMatchObject({ outcome: 'not-applied' }),
@@ -153,10 +151,10 @@ function locks(driver: SqliteDriver) {
         const one = record({ userId: newUser() })
         other.exec('BEGIN')
         other.prepare('SELECT count(*) FROM coatcheck_sessions').get()
-        const waiting = store.create(one, {}, at())
+        const waiting = store.create(one, at())
         for (let turns = 0; turns < 20; turns++) await turn()
         other.exec('COMMIT')
-        expect((await waiting).outcome).toBe('created')
+        expect(await waiting).toBe('created')
         expect(await store.listUser(one.userId!, 'session', at())).toEqual([one])
       })
     })
@@ -166,7 +164,7 @@ function locks(driver: SqliteDriver) {
     const { connection: watched, counts, stop } = counted(connection)
     const store = new SqliteStore(watched)
     const records = Array.from({ length: 200 }, () => record({ userId: newUser() }))
-    for (const one of records) await free.create(one, {}, at())
+    for (const one of records) await free.create(one, at())
     other.exec('BEGIN IMMEDIATE')
     // On a busy machine 150 ms are over after the first try.
     const time = 10 * TIMEOUT
@@ -196,7 +194,7 @@ function locks(driver: SqliteDriver) {
     const { connection: watched, counts, stop } = counted(connection)
     const store = new SqliteStore(watched)
     const records = Array.from({ length: 50 }, () => record({ userId: newUser() }))
-    for (const one of records) await free.create(one, {}, at())
+    for (const one of records) await free.create(one, at())
     other.exec('BEGIN IMMEDIATE')
     const done: number[] = []
     const waiting = records.map(async (one, place) => {
@@ -217,7 +215,7 @@ function locks(driver: SqliteDriver) {
   it('lets a page be seen while updates wait for a lock', async () => {
     const { store, other } = await open()
     const one = record({ userId: newUser() })
-    await store.create(one, {}, at())
+    await store.create(one, at())
     other.exec('BEGIN IMMEDIATE')
     const waiting = store.update(one.key, 1, change(), at())
     expect(await isLive(store, one.key)).toBe(true)
@@ -264,7 +262,7 @@ function locks(driver: SqliteDriver) {
       const { store: free, connection, other } = await open()
       const userId = newUser()
       const template = record({ userId })
-      await free.create(template, {}, at())
+      await free.create(template, at())
       const start = template.key.slice(0, 36)
       // The rest of the rows is the same; keys are made of the number.
       const columns =
@@ -321,7 +319,7 @@ function locks(driver: SqliteDriver) {
       const rest = left()
       expect(rest).toBeLessThan(1100)
       expect(rest).toBeGreaterThan(0)
-      expect((await free.create(record({ userId }), {}, at())).outcome).toBe('stale-login')
+      expect(await free.create(record({ userId }), at())).toBe('stale-login')
       expect(await free.deleteUser(userId, everybody, at())).toBe(rest)
       expect(left()).toBe(0)
     })
@@ -330,7 +328,7 @@ function locks(driver: SqliteDriver) {
       const { free: store, userId, template, key, left } = await many()
       const forward = { salt: '', until: NOW + 60_000 }
       const spared = record({ userId })
-      await store.create(spared, {}, at())
+      await store.create(spared, at())
       const ending = store.deleteUser(userId, { minPasswordVersionUntil: NOW, exceptKey: spared.key }, at())
       let excepted = spared
       let renewed = 0
@@ -338,9 +336,9 @@ function locks(driver: SqliteDriver) {
         await turn()
         const old = { ...template, key: key(1099 - round) }
         const next = { ...old, key: newKey(), writeId: newWriteId() }
-        if ((await store.replace(old.key, 1, next, { forward }, at())).outcome === 'created') renewed++
+        if ((await store.replace(old.key, 1, next, { forward }, at())) === 'created') renewed++
         const mine = { ...excepted, key: newKey(), writeId: newWriteId() }
-        expect((await store.replace(excepted.key, 1, mine, { forward }, at())).outcome).toBe('created')
+        expect(await store.replace(excepted.key, 1, mine, { forward }, at())).toBe('created')
         excepted = mine
       }
       expect(renewed).toBeGreaterThan(0)

@@ -56,7 +56,7 @@ describeEngine('libsql', 'the SQLite store', () => {
   it('takes the lock of the file for a logout of what is there, and for none of what is not', async () => {
     const store = await migrated()
     const one = record()
-    await store.create(one, {}, call())
+    await store.create(one, call())
     const locks = () => asked.splice(0).filter(sql => sql.startsWith('BEGIN')).length
     expect(locks()).toBe(1)
     expect(await store.delete(newKey(), call())).toBe(false)
@@ -70,7 +70,7 @@ describeEngine('libsql', 'the SQLite store', () => {
     async resolution => {
       const store = await migrated()
       const [one, next] = [record(), record()]
-      await store.create(one, {}, call())
+      await store.create(one, call())
       await store.replace(one.key, 1, next, { forward: { salt: '', until: NOW + 9e6 } }, call())
       database.exec(`CREATE TRIGGER refuse BEFORE DELETE ON coatcheck_sessions WHEN OLD.moved_to IS NOT NULL
         BEGIN SELECT RAISE(${resolution}, 'not this one'); END`)
@@ -88,7 +88,7 @@ describeEngine('libsql', 'the SQLite store', () => {
   it('answers a read that had to wait for a lock with what is there then', async () => {
     const store = await migrated()
     const one = record()
-    await store.create(one, {}, call())
+    await store.create(one, call())
     other.exec('BEGIN EXCLUSIVE')
     const [here, absent] = [store.read(one.key, call()), store.read(newKey(), call())]
     other.exec(`UPDATE coatcheck_sessions SET data = '"theirs"' WHERE id = '${one.key}'`)
@@ -116,7 +116,7 @@ describeEngine('libsql', 'the SQLite store', () => {
     const store = new SqliteStore(database, { table: 'group' })
     await store.migrate()
     const one = record()
-    await store.create(one, {}, call())
+    await store.create(one, call())
     expect(await store.read(one.key, call())).toEqual(one)
     expect((await store.scan(null, 10, call())).records).toEqual([one])
   })

@@ -1,8 +1,8 @@
 // better-auth's storage on every kind of database: late writes, parallel logins, and keys that are no sessions.
 import { secondaryStorage } from 'coatcheck/better-auth'
 import { expect, it } from 'vitest'
-import { betterAuthOver } from '../support/better-auth.ts'
 import { onRealStores } from '../support/real-stores.ts'
+import { betterAuthOver } from './better-auth.ts'
 
 const ROUNDS = Number(process.env.COATCHECK_ROUNDS ?? 5)
 // Beside whatever else this machine does.

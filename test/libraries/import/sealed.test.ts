@@ -35,7 +35,7 @@ const inPieces = (cookie: string, value: string, size: number) =>
   )
 
 describe('a token of NextAuth 4', () => {
-  // By `encode` of next-auth 4.24.15; libraries.test.ts asks the package itself where it is installed.
+  // By `encode` of next-auth 4.24.15; services.test.ts asks the package itself where it is installed.
   const MADE = 1_795_546_893_753
   const TOKEN =
     'eyJhbGciOiJkaXIiLCJlbmMiOiJBMjU2R0NNIn0..CgJsDu5oAkCLLvzj.euZlvvN0gglXC0lAViTcgsRvFZVSH5tMxVetiZ4yTHJG0HoO2T7i-yzZQJwsxemeM6BFAAGjKSXZFlteQ0Rj3ltwuZa7CPgYuzJ5ONxXuavDVzvZmfLmvtiRz4Et59TyB5oxzpzR-tw._VWS-_GcknECzHRWvHuT9A'

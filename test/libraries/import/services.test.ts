@@ -1,5 +1,5 @@
 // Services on the real packages are replaced under load: no user is logged out, and a logout at the new service is final.
-// `COATCHECK_BROWSERS=1000 npx vitest run test/stories/import/libraries` does it with as many browsers.
+// `COATCHECK_BROWSERS=1000 npx vitest run test/libraries/import/services` does it with as many browsers.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'

@@ -1,6 +1,6 @@
 // examples/connect: the programs of docs/connect.md.
 import { afterEach, expect, it } from 'vitest'
-import { Client, type Service, startExample } from '../../support/example-service.ts'
+import { Client, runExample, type Service, startExample } from '../../support/example-service.ts'
 
 let service: Service | undefined
 afterEach(async () => {
@@ -23,4 +23,8 @@ it.each(['express', 'fastify', 'koa'])('connect/%s.mjs logs in, logs out, and lo
   expect(await userOf(other)).toBe('u_42')
   await one.send('POST', '/logout-everywhere')
   expect(await userOf(other)).toBeUndefined()
+})
+
+it('connect/moving.mjs moves a session of the store that was there before, and ends it', async () => {
+  expect(await runExample('connect/moving.mjs', {})).toEqual({ output: 'moved, and logged out\n', code: 0 })
 })

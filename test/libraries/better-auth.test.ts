@@ -1,9 +1,9 @@
-// An unmodified better-auth on our storage. `COATCHECK_ROUNDS=1000 npx vitest run test/stories/better-auth` tries each late write
+// An unmodified better-auth on our storage. `COATCHECK_ROUNDS=1000 npx vitest run test/libraries/better-auth` tries each late write
 // as often.
 import { type SecondaryStorage, secondaryStorage } from 'coatcheck/better-auth'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { betterAuthOver } from '../../support/better-auth.ts'
+import { betterAuthOver } from './better-auth.ts'
 
 const ROUNDS = Number(process.env.COATCHECK_ROUNDS ?? 20)
 vi.setConfig({ testTimeout: ROUNDS > 100 ? 900_000 : 60_000 })

@@ -1,0 +1,81 @@
+// The way over from another store: each of its sessions moves here at its first load, under the same ID. Nothing is ever
+// written to it. As long as it is named, what ends here leaves a note under its own key: neither a slow load nor a late save of
+// an old node can bring the session back.
+import { answerOf } from '../import/from.ts'
+import { askOldStore } from '../import/old-store.ts'
+import type { CallbackStore } from '../import/readers/callback-store.ts'
+import { type Context, contextOf } from '../manager/context.ts'
+import { DAY, noteRecord } from '../session/note.ts'
+import { type AnyManager, type Held, KeptSessions, type UserOf } from './kept-sessions.ts'
+import { asLive, textsOf } from './values.ts'
+
+/** The store that express-session, @fastify/session or koa-session had before, by the two methods that are used. */
+export type OldConnectStore = CallbackStore
+
+export class MovingSessions extends KeptSessions {
+  readonly #old: OldConnectStore
+  readonly #context: Context
+
+  constructor(manager: AnyManager, userOf: UserOf, old: OldConnectStore) {
+    super(manager, userOf)
+    this.#old = old
+    this.#context = contextOf(manager)
+  }
+
+  override async load(sid: string): Promise<Held | null> {
+    const kept = await super.load(sid)
+    const old = kept === null ? await this.#ask('get', sid) : null
+    // One that is not there may have moved between both looks.
+    if (old === null) return kept ?? super.load(sid)
+    const outcome = await this.insert(sid, asLive(textsOf(old)))
+    if (outcome === 'collision') return super.load(sid)
+    // It was ended at an old node while it moved, or its password was changed since.
+    if (outcome !== 'created' || (await this.#ask('get', sid)) === null) await this.#end(sid, true)
+    // If this fails, an event tells of it: the old record counts for nothing while the session, or its note, is here.
+    await this.#ask('destroy', sid).catch(() => {})
+    return super.load(sid)
+  }
+
+  /** Moves a session first: the logout of a stranger finds nothing, and leaves nothing. */
+  override async destroy(sid: string): Promise<void> {
+    const isThere = (await this.load(sid)) !== null
+    // The old record first: a slow load looks for it again after it has inserted the session.
+    const destroying = this.#ask('destroy', sid)
+    await destroying.catch(() => {})
+    await this.#end(sid, isThere)
+    await destroying
+  }
+
+  async #end(sid: string, leavesNote: boolean): Promise<void> {
+    const context = this.#context.begin()
+    const key = context.keyOf(this.idOf(sid))
+    for (;;) {
+      // Another request has ended it: its note stays.
+      if ((await context.storedRecord(key))?.kind === 'remember') return
+      await super.destroy(sid)
+      if (!leavesNote || (await this.#note(context, key))) return
+    }
+  }
+
+  /** `false` if a session has begun there once more. */
+  async #note(context: Context, key: string): Promise<boolean> {
+    const { calls, options } = context
+    const call = context.call()
+    try {
+      const note = noteRecord(key, '', call.now, call.now + options.absolute + DAY)
+      return (await calls.create(note, call)) === 'created'
+    } catch (cause) {
+      const told =
+        'create: a session has ended, and its note was refused: a late save in the old store may bring it back'
+      calls.fail('create', 'not-applied', told, { cause })
+      return true
+    }
+  }
+
+  #ask(verb: 'get' | 'destroy', sid: string): Promise<unknown> {
+    const operation = verb === 'get' ? 'read' : 'delete'
+    const run = async () => (await answerOf(callback => this.#old[verb](sid, callback))) ?? null
+    const context = this.#context.begin()
+    return askOldStore(context, operation, context.deadline, run)
+  }
+}
