@@ -9,7 +9,7 @@ import type { AnySession } from '../session/session.ts'
 import type { Owner } from '../session/users.ts'
 import type { Context, Found } from './context.ts'
 import { withinLimit } from './limit.ts'
-import { type AnyRef, find, findCurrent, idOf } from './lookup.ts'
+import { type AnyRef, find, findCurrent } from './lookup.ts'
 import { type InitialData, initialData, isUntouched, type Lifetime, newRecord, seen } from './records.ts'
 import { endSeries, seriesOf } from './series.ts'
 import { MAX_COLLISIONS, refusal, write } from './write.ts'
@@ -59,10 +59,9 @@ function takePlace(
 }
 
 /** A login: the new session, in place of whatever this ID leads to. @throws SessionError if the store refuses it */
-export async function beginInPlace(context: Context, ref: AnyRef, start: NewSession): Promise<AnySession> {
-  const id = idOf(context, ref)
-  if (id === null) return begin(context, start)
-  const found = await findCurrent(context, ref)
+export async function beginInPlace(context: Context, ref: AnyRef, id: string, start: NewSession): Promise<AnySession> {
+  const current = findCurrent(context, ref)
+  const found = current instanceof Promise ? await current : current
   let session = found === null ? null : await takePlace(context, found, start)
   let before = found?.record ?? null
   if (session === null) {

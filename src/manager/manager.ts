@@ -154,7 +154,9 @@ export class SessionManager<
     checkLogin('logIn', login)
     const owner = context.users.ownerOf(login, context.now())
     const start = { owner, first: login, lifetime: lifetimeOf(login, context.options) }
-    return (await beginInPlace(context, session, start)) as UserSession<Data, Ids>
+    const id = idOf(context, session)
+    const beginning = id === null ? begin(context, start) : beginInPlace(context, session, id, start)
+    return (await beginning) as UserSession<Data, Ids>
   }
 
   /**
