@@ -41,7 +41,7 @@ export function idOf(context: Context, ref: AnyRef): string | null {
 }
 
 /** The session that a method works on: the snapshot that the caller holds, otherwise the one that the store has. */
-export async function findCurrent(context: Context, ref: AnyRef): Promise<Found | null> {
+export function findCurrent(context: Context, ref: AnyRef): Found | null | Promise<Found | null> {
   if (typeof ref === 'object' && ref !== null) return fromSnapshot(context, ref)
   const id = idOf(context, ref)
   return id === null ? null : find(context, id, context.now())

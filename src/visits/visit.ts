@@ -9,7 +9,7 @@ import { changed, takeKey, touch } from '../manager/write.ts'
 import type { RequestRefusal } from '../session/events.ts'
 import { isId, type SessionId } from '../session/id.ts'
 import { isCookieDue, recordOf, type Session, type UserSession } from '../session/session.ts'
-import type { UserIds } from '../session/users.ts'
+import type { UserIdInput, UserIds } from '../session/users.ts'
 import { checkAnonymous, checkLogin } from '../session/users.ts'
 import { checkOptions, type OptionPlace } from '../text/check-options.ts'
 import { IS_DEBUG, noSession } from '../text/debug.ts'
@@ -369,8 +369,11 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     } catch (error) {
       this.#setSession(null)
       this.#tokenCookie = 'keep'
-      // If that fails too, an event has told, and the session expires.
-      await this.#sessions.destroy(session).catch(() => {})
+      // A login ends with the remember token that it asked for. If that fails too, an event has told, and the session expires.
+      const { user, key } = session
+      const isLogin = finish !== undefined && user !== null
+      const ending = isLogin ? this.#sessions.revoke(user.id as UserIdInput<Ids>, key) : this.#sessions.destroy(session)
+      await ending.catch(() => {})
       throw error
     }
   }
