@@ -6,10 +6,14 @@ export {
   type FromBetterAuthOptions,
   fromBetterAuth,
 } from './import/readers/better-auth.ts'
-export type { CallbackStore } from './import/readers/callback-store.ts'
+export {
+  type CallbackStore,
+  type FromExpressSessionOptions,
+  type FromFastifySessionOptions,
+  fromExpressSession,
+  fromFastifySession,
+} from './import/readers/callback-store.ts'
 export { type FromCookieSessionOptions, fromCookieSession } from './import/readers/cookie-session.ts'
-export { type FromExpressSessionOptions, fromExpressSession } from './import/readers/express-session.ts'
-export { type FromFastifySessionOptions, fromFastifySession } from './import/readers/fastify-session.ts'
 export { type FromIronSessionOptions, fromIronSession } from './import/readers/iron-session.ts'
 export { type FromKoaSessionOptions, fromKoaSession, type KoaStore } from './import/readers/koa-session.ts'
 export { type FromLuciaOptions, fromLucia, type LuciaAdapter } from './import/readers/lucia.ts'

@@ -44,21 +44,14 @@ export function passportUser(data: Members, request: Members): ConnectUser | nul
   }
 }
 
-/** A user as a login takes it. */
-export interface Identity {
-  readonly id: unknown
-  readonly name: string
-  readonly passwordVersion: number | null
-}
-
-/** @throws TypeError that quotes an answer that is no user */
-export function identityOf(userIds: UserIds, answer: ConnectUser | null | undefined): Identity | null {
+/** A user as a login takes it. @throws TypeError that quotes an answer that is no user */
+export function identityOf(userIds: UserIds, answer: ConnectUser | null | undefined) {
   if (answer === null || answer === undefined) return null
-  if (answer.id === undefined || answer.id === null)
+  const { id, name = '', passwordVersion = null } = answer
+  if (id === undefined || id === null)
     throw new TypeError(
       `userOf: expected it to return { id, name }, or null if nobody is logged in, and no promise, got ${quote(answer)}`,
     )
-  const { id, name = '', passwordVersion = null } = answer
   return { id: converted(userIds, id), name, passwordVersion }
 }
 

@@ -52,8 +52,15 @@ export class MovingSessions extends KeptSessions {
     for (;;) {
       // Another request has ended it: its note stays.
       if ((await context.storedRecord(key))?.kind === 'remember') return
-      await super.destroy(sid)
-      if (!leavesNote || (await this.#note(context, key))) return
+      // Its answer may be lost, and it may have met the note of another logout: the note is written in any case.
+      const ending = super.destroy(sid)
+      const isOver =
+        (await ending.then(
+          () => !leavesNote,
+          () => !leavesNote,
+        )) || (await this.#note(context, key))
+      await ending
+      if (isOver) return
     }
   }
 

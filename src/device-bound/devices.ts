@@ -2,6 +2,7 @@ import type { SessionManager } from '../manager/manager.ts'
 import type { ManagerOptions } from '../manager/options.ts'
 import type { AnySession } from '../session/session.ts'
 import type { UserIds } from '../session/users.ts'
+import { IS_DEBUG, noSession } from '../text/debug.ts'
 import { challengeHeader } from './answers.ts'
 import { type Asked, headerOf, hostOf } from './asked.ts'
 import { CHALLENGE_LIFE, deviceIn, offerChallenge, offerIn, valueIn } from './binding.ts'
@@ -79,6 +80,7 @@ export class Devices {
   tellRefused({ key, user }: AnySession, request: Asked): void {
     // Anyone can write them, and events are logged.
     const told = (written: string | null | undefined) => written?.slice(0, 200) || null
+    if (IS_DEBUG) noSession('refused by its device', key)
     this.#options.onEvent({
       type: 'request-refused',
       reason: 'device',

@@ -36,6 +36,12 @@ export class WriteQueue {
     })
   }
 
+  /** What a writer has written, for those that wait. */
+  note(record: SessionRecord): void {
+    const queue = this.#queues.get(record.key)
+    if (queue !== undefined) queue.latest = record
+  }
+
   /** Lets the next one in. */
   leave(key: string): void {
     const { waiting } = this.#queues.get(key)!

@@ -104,12 +104,8 @@ export class SessionImporter<
     const visit = open(header)
     visit.onLeave(() => eachWrite(old, each => this.#imports.end(each)))
     // The look makes the response vary with the cookie: a cache must not remove the cookies of other visitors.
-    const look = () =>
-      visit.get({ touch: false }).then(
-        () => true,
-        () => false,
-      )
-    return { visit, setCookie: isSpent && (await look()) ? this.#cookies.removal(ours.secure) : [] }
+    const answer: unknown = isSpent && (await visit.get({ touch: false }).catch((error: unknown) => error))
+    return { visit, setCookie: isSpent && !(answer instanceof Error) ? this.#cookies.removal(ours.secure) : [] }
   }
 
   /**

@@ -11,7 +11,7 @@ import type { Context, Found } from './context.ts'
 import { withinLimit } from './limit.ts'
 import { type AnyRef, find, findCurrent } from './lookup.ts'
 import { type InitialData, initialData, isUntouched, type Lifetime, newRecord, seen } from './records.ts'
-import { endParent, endSeries } from './series.ts'
+import { endSeries, seriesOf } from './series.ts'
 import { MAX_COLLISIONS, refusal, write } from './write.ts'
 
 /** The input for a new session. */
@@ -36,7 +36,7 @@ export async function begin(context: Context, { owner, first, lifetime }: NewSes
 }
 
 /** Replaces a session by a new one; `null` if it ended meanwhile. */
-export function takePlace(
+function takePlace(
   context: Context,
   current: Found,
   { owner, first, lifetime }: NewSession,
@@ -54,45 +54,35 @@ export function takePlace(
     })
     context.reportOutcome(outcome, owner, before.key)
     if (outcome !== 'created') return outcome
-    const session = context.regenerated(before.key, id, next)
-    if (before.parent !== null) await afterWrite(() => endReplacedSeries(context, before, session.key))
-    return { value: session }
+    return { value: context.regenerated(before.key, id, next) }
   })
 }
 
-/**
- * Starts a session after one that was not live, or is no longer. Its key is deleted anyway: it may lead to a successor, or be
- * live for a node with a slower clock. `found`: its record, if it was found live.
- */
-export async function beginAfter(
-  context: Context,
-  found: SessionRecord | null,
-  oldKey: string,
-  start: NewSession,
-): Promise<AnySession> {
-  const key = found?.key ?? oldKey
-  const before = found ?? (context.options.rememberFor === null ? null : await context.storedRecord(key))
-  await context.endSession(key, before?.userId ?? null, 'logout')
-  return await afterWrite(async () => {
-    const session = await begin(context, start)
-    if (before?.parent) await endReplacedSeries(context, before, session.key)
-    return session
-  })
-}
-
-/**
- * Ends the series of a session that a login has replaced. This comes last: if the login fails, the remember token must
- * survive. If this step fails, the login fails too, because the token could start the old session again.
- */
-async function endReplacedSeries(context: Context, before: SessionRecord, newKey: string): Promise<void> {
+/** A login: the new session, in place of whatever this ID leads to. @throws SessionError if the store refuses it */
+export async function beginInPlace(context: Context, ref: AnyRef, id: string, start: NewSession): Promise<AnySession> {
+  const current = findCurrent(context, ref)
+  const found = current instanceof Promise ? await current : current
+  let session = found === null ? null : await takePlace(context, found, start)
+  let before = found?.record ?? null
+  if (session === null) {
+    // Not live, or no longer. Its key is deleted anyway: it may lead to a successor, or be live for a node with a slower clock.
+    const key = before?.key ?? context.keyOf(id)
+    before ??= await context.storedRecord(key)
+    await context.endSession(key, before?.userId ?? null, 'logout')
+    session = await afterWrite(() => begin(context, start))
+  }
+  const series = before && seriesOf(before)
+  if (series === null) return session
+  const { key } = session
   try {
-    const series = await context.storedRecord(before.parent!)
-    if (series?.kind === 'remember') await endSeries(context, series, 'logout', newKey)
-    else await endParent(context, before.parent!, before.userId, newKey)
+    // Last: if the login fails, the remember token must survive.
+    await afterWrite(() => endSeries(context, series, 'logout', key))
   } catch (error) {
-    await context.endSession(newKey, null, 'logout').catch(() => {})
+    // The token could start the old session again, so the login fails too.
+    await context.endSession(key, start.owner.userId, 'logout').catch(() => {})
     throw error
   }
+  return session
 }
 
 /** The longest grace, in ms. */
@@ -114,15 +104,15 @@ export async function regenerate(context: Context, ref: AnyRef, grace: number | 
     const now = typeof ref === 'string' ? start : await find(context, start.id, context.now())
     return now === null ? null : context.session(now)
   }
-  return write(context, 'replace', start, async (found, isSnapshot) => {
+  return write(context, 'replace', start, async (found, isFirst) => {
     const { id, record } = found
     // Another request was first, after the read.
     if (grace !== null && id !== start.id) return { value: context.session(found) }
     // A touch does not change the version, so the store cannot tell of a first use since the snapshot: read again, or the
     // new record would undo it.
-    if (isSnapshot && isUntouched(record)) return 'needs-fresh-read'
+    if (isFirst && isUntouched(record)) return 'conflict'
     const now = context.now()
-    const data = withNewIdCounted(record.data, now)
+    const data = withNewIdCounted(record, now)
     // If it got a new ID without a forward, a later logout by the old ID would answer 200 and end nothing.
     if (data === null) {
       context.reportRefused('conflict', record)
@@ -154,8 +144,9 @@ export async function regenerate(context: Context, ref: AnyRef, grace: number | 
 }
 
 /** The data with one more new ID counted; `null` if there were too many. */
-function withNewIdCounted(data: string, now: number): string | null {
-  const { meta, text } = unpackMeta(data)
+function withNewIdCounted({ key, data }: SessionRecord, now: number): string | null {
+  const { meta: before, text } = unpackMeta(data)
+  const meta = { firstKey: key, ...before }
   const { count, since } = meta.newIds ?? { count: 0, since: now }
   if (now - since >= WINDOW) return packMeta({ ...meta, newIds: { count: 1, since: now } }, text)
   return count >= MAX_IN_WINDOW ? null : packMeta({ ...meta, newIds: { count: count + 1, since } }, text)

@@ -4,6 +4,7 @@ import { deriveId, isId, isKey, type SessionKey, shardOf } from '../session/id.t
 import { type AnySession, keySpaceOf, recordOf, wasFoundByOldId } from '../session/session.ts'
 import { passwordVersionOf } from '../session/users.ts'
 import type { Rule } from '../text/check-options.ts'
+import { IS_DEBUG, noSession } from '../text/debug.ts'
 import { within } from '../time/within.ts'
 import type { Context, Found } from './context.ts'
 import { held } from './records.ts'
@@ -40,7 +41,7 @@ export function idOf(context: Context, ref: AnyRef): string | null {
 }
 
 /** The session that a method works on: the snapshot that the caller holds, otherwise the one that the store has. */
-export async function findCurrent(context: Context, ref: AnyRef): Promise<Found | null> {
+export function findCurrent(context: Context, ref: AnyRef): Found | null | Promise<Found | null> {
   if (typeof ref === 'object' && ref !== null) return fromSnapshot(context, ref)
   const id = idOf(context, ref)
   return id === null ? null : find(context, id, context.now())
@@ -53,11 +54,11 @@ export async function find(context: Context, start: string, now: number): Promis
     const reading = context.calls.read(key, context.call(now))
     const { record, forward, corrupt } = reading instanceof Promise ? await reading : reading
     if (corrupt !== null) context.emit({ type: 'corrupt-record', key, cause: corrupt })
-    if (record !== null) return foundIn(context, id, held(record), now, followed > 0)
-    if (forward === null) return null
+    if (record !== null) return foundIn(context, id, record, now, followed > 0)
+    if (forward === null) return none(context, key)
     context.recentlyEnded.noteNewId(key, forward.movedTo)
     const next = followed < MAX_FORWARDS ? nextIdOf(context, id, forward, now) : null
-    if (next === null) return null
+    if (next === null) return none(context, key, 'under a new ID already')
     id = next
   }
 }
@@ -66,11 +67,13 @@ export async function find(context: Context, start: string, now: number): Promis
 function foundIn(
   context: Context,
   id: string,
-  record: SessionRecord,
+  stored: SessionRecord,
   now: number,
   isByOldId: boolean,
 ): Found | null | Promise<Found | null> {
-  if (record.kind !== 'session' || !(record.expiresAt > now)) return null
+  const record = held(stored)
+  if (record.kind !== 'session' || !(stored.expiresAt > now)) return none(context, record.key)
+  if (!(record.expiresAt > now)) return none(context, record.key, 'past a shorter time limit')
   const userId = context.userIdOf(record)
   if (record.userId !== null && userId === null) {
     const cause = `user ID is not of kind '${context.options.userIds}'`
@@ -79,7 +82,14 @@ function foundIn(
   }
   const found = { id, record, userId, isByOldId }
   if (context.options.getPasswordVersion === undefined) return found
-  return isOutdated(context, record).then(isOver => (isOver ? null : found))
+  const refused = 'refused by the password version'
+  return isOutdated(context, record).then(isOver => (isOver ? none(context, record.key, refused) : found))
+}
+
+/** No session, and why. */
+function none(context: Context, key: string, reason = 'not live (unknown, expired or ended)'): null {
+  if (IS_DEBUG) noSession(context.recentlyEnded.isEnded(key) ? 'ended in this process' : reason, key)
+  return null
 }
 
 /** The holder of the old ID derives the new one; a reader of the store cannot. */

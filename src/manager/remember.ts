@@ -2,7 +2,8 @@
 // used once and replaced by compare-and-set. The next token, and the ID of the session that begins with this one, are
 // derived from it with a stored salt: parallel requests with one token all get the same answer.
 import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
-import { afterWrite } from '../guard/store-calls.ts'
+import { firstKeyOf } from '../data/meta.ts'
+import { afterWrite, eachWrite } from '../guard/store-calls.ts'
 import { deriveId, hashOf, hmac, newId, newSalt, newWriteId, shardOf } from '../session/id.ts'
 import type { AnySession, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/users.ts'
@@ -11,8 +12,8 @@ import { withinLimit } from './limit.ts'
 import { find, fromSnapshot, isOutdated } from './lookup.ts'
 import { newRecord } from './records.ts'
 import {
+  begunWith,
   endSeries,
-  endSessionsOf,
   isVerifier,
   parseToken,
   readSeries,
@@ -66,7 +67,7 @@ export async function issueToken(context: Context, session: AnySession): Promise
       rotatedAt: call.now,
       createdAt: 0,
       touchedAt: null,
-      issuedFor: record.createdAt,
+      issuedFor: firstKeyOf(record),
     }
     const stored: SessionRecord = {
       key: seriesKey(namespace, selector),
@@ -148,8 +149,10 @@ async function redeem(
 }
 
 /** Ends the sessions of earlier rotations. Each rotation gives its session a later `createdAt`, and a new ID keeps it. */
-const endEarlierSessions = (context: Context, { key, userId }: SessionRecord, { createdAt }: Series) =>
-  endSessionsOf(context, key, userId, 'revoked', session => session.createdAt >= createdAt)
+async function endEarlierSessions(context: Context, series: SessionRecord, { createdAt }: Series): Promise<void> {
+  const earlier = (await begunWith(context, series)).filter(session => session.createdAt < createdAt)
+  await eachWrite(earlier, ({ key, userId }) => context.endSession(key, userId, 'revoked'))
+}
 
 /** The series after a token was used: a new salt gives a new token and a new session. */
 function nextInSeries(series: Series, { verifier }: Presented, now: number): Series {

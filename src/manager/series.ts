@@ -2,9 +2,13 @@
 // ends, with the sessions that began with its tokens.
 import { timingSafeEqual } from 'node:crypto'
 import type { SessionRecord } from '../contract/store.ts'
+import { firstKeyOf } from '../data/meta.ts'
 import { afterWrite, eachWrite } from '../guard/store-calls.ts'
 import { hashOf, keyOf, newWriteId, type SessionKey } from '../session/id.ts'
 import type { Context } from './context.ts'
+
+/** What leads to a series and to its sessions. */
+type SeriesKey = Pick<SessionRecord, 'key' | 'userId'>
 
 /** Why a series ends. */
 export type SeriesEnd = 'logout' | 'revoked' | 'theft'
@@ -24,8 +28,8 @@ export interface Series {
   readonly touchedAt: number | null
   /** Whether the answer to the rotation before was lost: the sessions of earlier rotations have to end. */
   readonly mustEndEarlier?: true | undefined
-  /** `createdAt` of the session that asked for the token: the same device. */
-  readonly issuedFor: number
+  /** The first key of the session that asked for the token: the same device. */
+  readonly issuedFor: string
 }
 
 const TOKEN = /^([A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{43})$/
@@ -104,16 +108,17 @@ export async function noteTouch(context: Context, session: SessionRecord): Promi
  */
 export async function endSeries(
   context: Context,
-  { key, userId }: SessionRecord,
+  { key, userId }: SeriesKey,
   reason: SeriesEnd,
   exceptKey: string | null = null,
 ): Promise<void> {
   if (reason === 'logout') context.recentlyEnded.noteEnd(key, exceptKey)
   const isOfUser = reason === 'theft' && context.options.onTheft === 'invalidate-user'
-  const endSessions = (): Promise<unknown> =>
-    isOfUser
-      ? context.endUser(userId!, { exceptKey: key })
-      : endSessionsOf(context, key, userId, reason, each => each.key === exceptKey)
+  const endSessions = async () => {
+    if (isOfUser) return void (await context.endUser(userId!, { exceptKey: key }))
+    const sessions = (await begunWith(context, { key, userId })).filter(session => session.key !== exceptKey)
+    await eachWrite(sessions, session => context.endSession(session.key, userId, reason))
+  }
   await endSessions()
   await afterWrite(async () => {
     let isDeleted = true
@@ -129,60 +134,20 @@ export async function endSeries(
   })
 }
 
-/**
- * Ends the series that a session began with, and the other sessions that began with it. For a caller who ends the session,
- * under `exceptKey`, last: if this fails and is repeated, the session still leads here.
- */
-export async function endParent(
-  context: Context,
-  parent: string,
-  userId: string | null,
-  exceptKey: string,
-): Promise<void> {
-  context.recentlyEnded.noteEnd(parent, exceptKey)
-  await context.calls.delete(parent, context.call())
-  await afterWrite(() => endSessionsOf(context, parent, userId, 'logout', each => each.key === exceptKey))
-}
-
-/** Ends the sessions that began with the tokens of a series. */
-export async function endSessionsOf(
-  context: Context,
-  seriesKey: string,
-  userId: string | null,
-  reason: SeriesEnd,
-  isKept: (session: SessionRecord) => boolean,
-): Promise<void> {
-  if (userId === null) return
+/** The sessions that began with the tokens of a series. */
+export async function begunWith(context: Context, { key, userId }: SeriesKey): Promise<SessionRecord[]> {
+  if (userId === null) return []
   const sessions = await context.calls.listUser(userId, 'session', context.call())
-  await eachWrite(
-    sessions.filter(session => session.parent === seriesKey && !isKept(session)),
-    session => context.endSession(session.key, userId, reason),
-  )
+  return sessions.filter(session => session.parent === key)
 }
 
-/**
- * Ends the series of a session's device: which the session began with, or which it asked for. Then the session by `end`,
- * then a series that it asked for meanwhile. Answers what `end` does.
- */
-export async function revokeWithDevice(
-  context: Context,
-  session: SessionRecord,
-  end: () => Promise<boolean>,
-): Promise<boolean> {
-  const existed = (await endSeriesOfDevice(context, session)) ? await afterWrite(end) : await end()
-  await afterWrite(() => endSeriesOfDevice(context, session))
-  return existed
-}
+/** The series that a session began with. */
+export const seriesOf = ({ parent, userId }: SessionRecord): SeriesKey | null =>
+  parent === null ? null : { key: parent, userId }
 
-/** Answers whether there was a series to end. */
-async function endSeriesOfDevice(context: Context, session: SessionRecord): Promise<boolean> {
-  const { calls, options } = context
-  const { userId } = session
-  if (options.rememberFor === null || userId === null) return false
-  const found = (await calls.listUser(userId, 'remember', context.call())).filter(record => {
-    const series = parseSeries(record.data)
-    return record.key === session.parent || series?.issuedFor === session.createdAt
-  })
-  await eachWrite(found, record => endSeries(context, record, 'revoked', session.key))
-  return found.length > 0
+/** The series of a session's device: which the session began with, or which it asked for. */
+export async function seriesOfDevice(context: Context, session: SessionRecord): Promise<SessionRecord[]> {
+  const series = await context.calls.listUser(session.userId!, 'remember', context.call())
+  const device = firstKeyOf(session)
+  return series.filter(({ key, data }) => key === session.parent || parseSeries(data)?.issuedFor === device)
 }

@@ -17,13 +17,11 @@ export const MAX_COLLISIONS = 5
 
 /** Why a session cannot be made live: a store's answer other than 'created', or the limit. */
 type Refused = Exclude<CreateOutcome, 'created'> | 'limit'
-/** The result of one attempt to write: its value and the record that it left, or the store's other answer. */
-type Attempt<T> =
-  | { readonly value: T; readonly latest?: SessionRecord }
-  | Refused
-  | 'conflict'
-  | 'gone'
-  | 'needs-fresh-read'
+/** The result of one attempt to write, or why there is none: 'conflict' and 'gone' if another writer was first. */
+type Attempt<T> = { readonly value: T } | Refused | 'conflict' | 'gone'
+/** `isFirst`: what the caller holds may be out of date, which 'conflict' answers too. */
+type Writer<T> = (found: Found, isFirst: boolean) => Promise<Attempt<T>>
+type FindAgain = (found: Found) => Found | null | Promise<Found | null>
 
 export function refusal({ options }: Context, outcome: Refused): SessionError {
   switch (outcome) {
@@ -42,63 +40,51 @@ export function refusal({ options }: Context, outcome: Refused): SessionError {
 }
 
 /**
- * Tries to write to a session. If another writer was first, finds the session again and retries, until the deadline. `null`
- * if the session is gone. The writers of one session in this process take turns.
- *
- * An attempt answers its value, or why there is none: 'conflict' and 'gone' (another writer was first: find again, after
- * a wait), 'needs-fresh-read' (it needs to see what is stored now before it can tell), 'collision' (draw another ID).
- * @throws SessionError for what else is refused, ERR_SESSION_CONFLICT if others kept writing until the deadline
+ * Writes to a session when the earlier writers of this process have left it. `null` if the session is gone.
+ * @throws SessionError for what is refused, ERR_SESSION_CONFLICT if others kept writing until the deadline
  */
 export async function write<T>(
   context: Context,
   operation: 'create' | 'update' | 'replace',
   start: Found,
-  attempt: (found: Found, isSnapshot: boolean) => Promise<Attempt<T>>,
+  attempt: Writer<T>,
   // Within the grace of its old ID this finds the session under its new one.
-  findAgain: (found: Found) => Found | null | Promise<Found | null> = ({ id }) => find(context, id, context.now()),
+  findAgain: FindAgain = ({ id }) => find(context, id, context.now()),
 ): Promise<T | null> {
   const { writers } = context
   const { key } = start.record
-  const entering = writers.enter(key, context.deadline, () =>
-    context.calls.fail(
-      operation,
-      'not-applied',
-      `${operation}: earlier writers of this session took all of storeTimeout`,
-    ),
-  )
-  const turn = entering instanceof Promise ? await entering : entering
+  const message = `${operation}: earlier writers of this session took all of storeTimeout`
+  const entering = writers.enter(key, context.deadline, () => context.calls.fail(operation, 'not-applied', message))
+  const { latest } = entering instanceof Promise ? await entering : entering
   try {
-    let found: Found = { ...start, record: newer(turn.latest, start.record) }
-    let isSnapshot = true
-    let collisions = 0
-    let conflicts = 0
-    for (;;) {
-      const outcome = await attempt(found, isSnapshot)
-      if (typeof outcome === 'object') {
-        turn.latest = outcome.latest ?? turn.latest
-        return outcome.value
-      }
-      if (outcome === 'collision' && collisions < MAX_COLLISIONS) {
-        collisions += 1
-        continue
-      }
-      if (outcome === 'conflict' || outcome === 'gone') {
-        if (!(await mayRetry(context, conflicts))) {
-          context.reportRefused('conflict', found.record)
-          throw new SessionError(
-            'ERR_SESSION_CONFLICT',
-            'gave up after storeTimeout: other requests kept changing this session',
-          )
-        }
-        conflicts += 1
-      } else if (outcome !== 'needs-fresh-read') throw refusal(context, outcome)
-      const again = await findAgain(found)
-      if (again === null) return null
-      found = again
-      isSnapshot = false
-    }
+    return await retry(context, { ...start, record: newer(latest, start.record) }, attempt, findAgain)
   } finally {
     writers.leave(key)
+  }
+}
+
+/** Tries until it is written or refused. If another writer was first, finds the session again, until the deadline. */
+async function retry<T>(context: Context, start: Found, attempt: Writer<T>, findAgain: FindAgain): Promise<T | null> {
+  let found = start
+  for (let [conflicts, collisions] = [0, 0]; ; ) {
+    const outcome = await attempt(found, conflicts === 0)
+    if (typeof outcome === 'object') return outcome.value
+    if (outcome === 'collision' && collisions < MAX_COLLISIONS) {
+      collisions += 1
+      continue
+    }
+    if (outcome !== 'conflict' && outcome !== 'gone') throw refusal(context, outcome)
+    if (!(await mayRetry(context, conflicts))) {
+      context.reportRefused('conflict', found.record)
+      throw new SessionError(
+        'ERR_SESSION_CONFLICT',
+        'gave up after storeTimeout: other requests kept changing this session',
+      )
+    }
+    conflicts += 1
+    const again = await findAgain(found)
+    if (again === null) return null
+    found = again
   }
 }
 
@@ -126,20 +112,21 @@ function edit<V>(
   context: Context,
   start: Found,
   change: Edit<V>,
-  findAgain?: (found: Found) => Promise<Found | null>,
+  findAgain?: FindAgain,
 ): Promise<{ found: Found; value: V } | null> {
-  const attempt = async (found: Found, isSnapshot: boolean): Promise<Attempt<{ found: Found; value: V }>> => {
+  const attempt: Writer<{ found: Found; value: V }> = async (found, isFirst) => {
     const { record } = found
     const { draft, value, idle } = change(draftOf(context, record), () => draftOf(context, record))
     // The snapshot says nothing changes, but it may be stale: read once before answering.
-    if (draft === null) return isSnapshot ? 'needs-fresh-read' : { value: { found, value } }
+    if (draft === null) return isFirst ? 'conflict' : { value: { found, value } }
     const { seenAt, absoluteExpiresAt } = record
     const expiresAt = idle === undefined ? record.expiresAt : expiryOf(seenAt, absoluteExpiresAt, idle)
     const written = { data: encode(context, record, draft, idle), seenAt, expiresAt, writeId: newWriteId() }
     const outcome = await context.calls.update(record.key, record.version, written, context.call())
     if (outcome !== 'updated') return outcome
     const latest = { ...record, ...written, version: record.version + 1 }
-    return { value: { found: { ...found, record: latest }, value }, latest }
+    context.writers.note(latest)
+    return { value: { found: { ...found, record: latest }, value } }
   }
   return write(context, 'update', start, attempt, findAgain)
 }

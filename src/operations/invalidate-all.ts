@@ -27,30 +27,29 @@ export interface InvalidateAllProgress {
   readonly met: number
 }
 
-/** The calls to its manager, beside the walk. */
-interface Ender {
-  /** Ends all of a user but the excepted session; answers how many live sessions that were. */
-  endUser(user: string): Promise<number>
-  /** Ends an anonymous session; `false` if there was none. */
-  endVisitor(key: string): Promise<boolean>
-  /** The record that the forwards from a key lead to; not the end if they lead to a key that is known. Adds their keys. */
-  follow(
-    key: string,
+/** The part of a manager that ends what a walk meets. */
+interface Ender extends Walker {
+  begin(): Ender & ReturnType<Walker['begin']>
+  /** The same for the tenant of a stored user. */
+  ofUser(user: string): Ender
+  endUser(user: string, options: { exceptKey?: string }): Promise<number>
+  endSession(key: string, userId: null, reason: 'invalidated'): Promise<boolean>
+  chainFrom(
+    start: string,
     now: number,
-    known: Set<string>,
-  ): Promise<{ readonly record: SessionRecord | null; readonly isEnd: boolean }>
-  /** The keys that the excepted session has, and had. */
-  keptKeys(): Promise<ReadonlySet<string>>
+    known?: Set<string>,
+  ): Promise<{ readonly keys: ReadonlySet<string>; readonly record: SessionRecord | null; readonly isEnd: boolean }>
 }
 
-/** Ends all that existed when it was called; answers how many live sessions that were. */
+/** Ends all that existed when it was called, but one session; answers how many live sessions that were. */
 export async function invalidateAll(
-  walker: Walker,
+  manager: Ender,
   { signal, onProgress }: Omit<InvalidateAllOptions, 'except'>,
-  ender: Ender,
+  exceptKey: string | null,
 ): Promise<number> {
   // A session that was created later than this, by any node's clock, did not exist when the call began.
-  const latest = walker.now() + CLOCK_TOLERANCE
+  const latest = manager.now() + CLOCK_TOLERANCE
+  const except = exceptKey === null ? {} : { exceptKey }
   let [ended, met] = [0, 0]
 
   const endPage = async ({ records, forwards }: ScanPage) => {
@@ -59,40 +58,41 @@ export async function invalidateAll(
     // Each new ID of a session leaves a forward: together they are followed once.
     const followed = new Set<string>()
     await eachOf(forwards, async key => {
-      const { record, isEnd } = await ender.follow(key, walker.now() - CLOCK_TOLERANCE, followed)
+      const { record, isEnd } = await manager.begin().chainFrom(key, manager.now() - CLOCK_TOLERANCE, followed)
       if (record !== null) stored.push(record)
       // Nothing live is found there. A node with a slower clock may find it, of any tenant.
-      else if (isEnd && walker.namespace === null) await walker.calls.delete(key, walker.begin().call())
+      else if (isEnd && manager.namespace === null) await manager.calls.delete(key, manager.begin().call())
     })
-    const old = stored.filter(({ createdAt, userId }) => createdAt <= latest && isOwn(walker, userId))
+    const old = stored.filter(({ createdAt, userId }) => createdAt <= latest && isOwn(manager, userId))
     const users = new Set(old.flatMap(({ userId }) => userId ?? []))
     await eachOf(users, async user => {
-      const count = await ender.endUser(user)
+      const count = await manager.ofUser(user).begin().endUser(user, except)
       ended += count
     })
     // A series has a user. A record of that kind without one keeps which sessions of another library are over.
     const visitors = old.filter(({ userId, kind }) => userId === null && kind === 'session')
-    const kept = visitors.length === 0 ? null : await ender.keptKeys()
+    const isNoneKept = exceptKey === null || visitors.length === 0
+    const kept = isNoneKept ? null : (await manager.begin().chainFrom(exceptKey, manager.now())).keys
     await eachOf(visitors, async ({ key, expiresAt }) => {
       if (kept?.has(key)) return
-      const existed = await ender.endVisitor(key)
-      if (existed && expiresAt > walker.now()) ended += 1
+      const existed = await manager.begin().endSession(key, null, 'invalidated')
+      if (existed && expiresAt > manager.now()) ended += 1
     })
     return users.size + visitors.length
   }
 
   try {
     for (let isFirst = true; ; isFirst = false) {
-      const [now, begun] = [walker.now(), performance.now()]
+      const [now, begun] = [manager.now(), performance.now()]
       let found = 0
       // A session that has just expired by our clock may be live by another node's.
-      for await (const page of pagesOf(walker, PAGE, signal, CLOCK_TOLERANCE)) {
+      for await (const page of pagesOf(manager, PAGE, signal, CLOCK_TOLERANCE)) {
         found += await endPage(page)
         await onProgress?.({ ended, met })
       }
       // A session that gets a new ID before the walk meets it is met by the forward under the old one, as long as that stands. After
       // a longer walk another one looks for the rest. By both clocks, because either may have been set back.
-      const took = Math.max(performance.now() - begun, walker.now() - now)
+      const took = Math.max(performance.now() - begun, manager.now() - now)
       if (took < SHORT_WALK || (found === 0 && !isFirst)) return ended
     }
   } catch (error) {

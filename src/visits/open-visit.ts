@@ -39,10 +39,7 @@ export function openVisit<Data extends object, Ids extends UserIds, Input extend
 ): PublicVisit<Data, Ids, Input> {
   contextOf(sessions, 'openVisit: ')
   checkVisitRequest(request)
-  let setup = setups.get(options)
-  if (setup === undefined) {
-    setup = setUp(sessions, options, ADVICE, {})
-    setups.set(options, setup)
-  }
+  const setup = setups.get(options) ?? setUp(sessions, options, ADVICE, {})
+  setups.set(options, setup)
   return new Visit(sessions, request, setup)
 }

@@ -9,9 +9,10 @@ import { changed, takeKey, touch } from '../manager/write.ts'
 import type { RequestRefusal } from '../session/events.ts'
 import { isId, type SessionId } from '../session/id.ts'
 import { isCookieDue, recordOf, type Session, type UserSession } from '../session/session.ts'
-import type { UserIds } from '../session/users.ts'
+import type { UserIdInput, UserIds } from '../session/users.ts'
 import { checkAnonymous, checkLogin } from '../session/users.ts'
 import { checkOptions, type OptionPlace } from '../text/check-options.ts'
+import { IS_DEBUG, noSession } from '../text/debug.ts'
 import { aDuration, type Duration } from '../text/duration.ts'
 import { type ResponseCookie, responseCookie } from './cookie.ts'
 import { isCrossOrigin, isToken, maskToken } from './cross-origin.ts'
@@ -251,7 +252,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     const rules = this.#rules()
     // Another request of the browser logged in or out while this session began. Its response has the right cookie.
     if (this.#session && this.#cookie === 'send' && this.#isProvisional && this.#isSuperseded()) {
-      void this.#end(this.#session)
+      void this.#sessions.destroy(this.#session).catch(() => {})
       this.#isProvisional = false
       this.#cookie = 'keep'
       this.#setSession(null)
@@ -293,12 +294,15 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       this.#isAmbiguous = ambiguous
     }
     this.#isOpen = true
+    if (IS_DEBUG && this.#isAmbiguous) noSession('ambiguous cookies')
     if (this.#isAmbiguous) this.#context.emit({ type: 'ambiguous-cookie' })
     this.#request.onHeadRules?.(this.finalRules.bind(this))
   }
 
   async #read(isUse: boolean): Promise<Session<Data, Ids> | null> {
     const id = this.#id
+    if (IS_DEBUG && !isId(id ?? '') && !this.#isAmbiguous && !this.#isInsecure)
+      noSession(id ? 'malformed cookie' : 'no cookie')
     const found = id === null ? null : await this.#sessions.get(id, isUse && this.#canSend() ? TOUCH : NO_TOUCH)
     const redeemed = found === null && this.#session === undefined ? await this.#redeem() : null
     // A method that writes has finished since, and its session is the newer one.
@@ -365,14 +369,13 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     } catch (error) {
       this.#setSession(null)
       this.#tokenCookie = 'keep'
-      await this.#end(session)
+      // A login ends with the remember token that it asked for. If that fails too, an event has told, and the session expires.
+      const { user, key } = session
+      const isLogin = finish !== undefined && user !== null
+      const ending = isLogin ? this.#sessions.revoke(user.id as UserIdInput<Ids>, key) : this.#sessions.destroy(session)
+      await ending.catch(() => {})
       throw error
     }
-  }
-
-  /** If it fails, an event has reported that, and the session expires. */
-  async #end(session: Session<Data, Ids>): Promise<void> {
-    await this.#sessions.destroy(session).catch(() => {})
   }
 
   /** The session as a write left it; `null` if the write found it gone. */
@@ -448,8 +451,9 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   }
 
   #hasTokenCookie(): boolean {
-    const { rememberCookie } = this.#setup
-    return typeof this.#tokenCookie === 'object' || rememberCookie.candidates(this.#request.cookie).length > 0
+    return (
+      typeof this.#tokenCookie === 'object' || this.#setup.rememberCookie.candidates(this.#request.cookie).length > 0
+    )
   }
 
   #canSend(): boolean {
@@ -479,6 +483,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     this.#reported ??= []
     if (this.#reported.includes(reason)) return
     this.#reported.push(reason)
+    if (IS_DEBUG && reason !== 'csrf') noSession(reason === 'insecure' ? 'without HTTPS' : 'another origin')
     const request = this.#request
     this.#context.emit({
       type: 'request-refused',

@@ -1,8 +1,10 @@
 // The store for express-session, @fastify/session and koa-session on each kind of database, under load.
+import { randomBytes } from 'node:crypto'
 import { SessionManager } from 'coatcheck'
 import { connectStore } from 'coatcheck/connect'
 import { describe, expect, it } from 'vitest'
 import { APPS, countLost, countRevived, startApp } from '../support/connect-apps.ts'
+import { OldConnectStore } from '../support/old-connect-store.ts'
 import { askWhatPublishedStoresAreAsked } from '../support/published-stores.ts'
 import { onRealStores } from '../support/real-stores.ts'
 
@@ -13,6 +15,38 @@ onRealStores(
   store => `a store for other middleware on ${store}`,
   open => {
     askWhatPublishedStoresAreAsked(open)
+
+    it('keeps a note of a session that moved and ended, which nothing tells of and nothing removes', async () => {
+      const HOUR = 3_600_000
+      const [old, store] = [new OldConnectStore(), open()]
+      const sid = randomBytes(24).toString('base64url')
+      let now = Date.now()
+      const sessions = new SessionManager({ store, storeTimeout: '30s', sweepInterval: false, now: () => now })
+      const moving = connectStore(sessions, { userOf: ({ user }) => user && { id: user }, oldStore: old })
+      const put = () => old.records.set(sid, JSON.stringify({ cookie: { originalMaxAge: null }, user: '7000002' }))
+      put()
+      await moving.clear()
+      expect(await moving.get(sid)).toMatchObject({ user: '7000002' })
+      await moving.destroy(sid)
+      expect([await sessions.list(7_000_002n), await moving.length(), await moving.all()]).toEqual([[], 0, []])
+      const stays = async (when: string) => {
+        put()
+        expect(await moving.get(sid), when).toBeNull()
+        await moving.set(sid, { cookie: {}, user: '7000002' })
+        expect(await moving.get(sid), when).toBeNull()
+      }
+      await stays('at once')
+      await sessions.invalidateUser(7_000_002n)
+      await stays('after invalidateUser')
+      await moving.clear()
+      await sessions.invalidateAll()
+      await stays('after the end of all sessions')
+      now += 35 * HOUR
+      await store.sweep?.(1000, { now, deadline: performance.now() + 30_000 })
+      await stays('after a sweep, long after the absolute time')
+      await moving.destroy(sid)
+      await stays('after another logout')
+    })
 
     describe.each(Object.keys(APPS))('%s', name => {
       async function start() {

@@ -102,18 +102,11 @@ export function chainsAreBounded({ setUp, backend: { commands } }: GuaranteeKit)
       it(`G1: the first ID still ends the session, at a bounded cost: ${how}`, async () => {
         const at = await setUp({ ...roomy })
         const { first, last } = await longest(at, grace)
-        assert.deepEqual(await cost(at, () => at.sessions.destroy(first.secret)), { delete: 1 })
-        assert.equal(await at.manager().get(last.secret), null)
-        assert.deepEqual(await at.sessions.list(at.user.id), [])
-      })
-
-      it(`G1: so it does where remember tokens are given, which are looked for: ${how}`, async () => {
-        const at = await setUp({ ...roomy, rememberFor: '30d' })
-        const { first, last } = await longest(at, grace)
         const { read = 0, ...others } = await cost(at, () => at.sessions.destroy(first.secret))
         assert.deepEqual(others, { delete: 1 })
         assert.ok(read <= 2 * MAX_IDS + 1, `${read} reads`)
         assert.equal(await at.manager().get(last.secret), null)
+        assert.deepEqual(await at.sessions.list(at.user.id), [])
       })
 
       it(`G4: a login over the first ID ends the session, at a bounded cost: ${how}`, async () => {
@@ -124,7 +117,8 @@ export function chainsAreBounded({ setUp, backend: { commands } }: GuaranteeKit)
           login = await at.sessions.logIn(first.secret, { user: at.user })
         })
         assert.deepEqual(others, { create: 1, delete: 1 })
-        assert.ok(read <= 9, `${read} reads`)
+        // The few that a request follows, and all of them for the remember token that the session may have begun with.
+        assert.ok(read <= 9 + 2 * MAX_IDS, `${read} reads`)
         assert.equal(await at.manager().get(last.secret), null)
         assert.deepEqual(
           (await at.sessions.list(at.user.id)).map(({ key }) => key),
@@ -152,7 +146,7 @@ export function chainsAreBounded({ setUp, backend: { commands } }: GuaranteeKit)
           isEnded = await at.sessions.revoke(at.user.id, first.key)
         })
         assert.equal(isEnded, true)
-        assert.deepEqual(others, { delete: 1 })
+        assert.deepEqual(others, { listUser: 2, delete: 1 })
         assert.ok(read <= 2 * MAX_IDS + 1, `${read} reads`)
         assert.equal(await at.manager().get(last.secret), null)
       })

@@ -6,6 +6,24 @@ import { HOUR, MINUTE, SECOND } from '../support/test-clock.ts'
 
 export function sessionsOfOneUser({ setUp }: GuaranteeKit): void {
   describe('sessions of one user', () => {
+    it('a device that a service without remember-me revokes or logs out does not come back', async () => {
+      const { manager, user } = await setUp({ absoluteTimeout: '48h', idleTimeout: '24h' })
+      const [site, admin] = [manager({ rememberFor: '30d' }), manager({})]
+      for (const how of ['revoke', 'revoke what its token began', 'destroy what its token began']) {
+        // Two logins in one millisecond are two devices.
+        const [first, other] = [await site.create({ user }), await site.create({ user })]
+        let session = (await site.regenerate(first)) as typeof first
+        let token = await site.issueRememberToken(session)
+        const kept = await site.issueRememberToken(other)
+        if (how !== 'revoke') ({ session, token } = (await site.redeemRememberToken(token))!)
+        if (how.startsWith('revoke')) assert.equal(await admin.revoke(user.id, session.key), true)
+        else await admin.destroy(session.secret)
+        assert.equal(await site.redeemRememberToken(token), null)
+        assert.notEqual(await site.redeemRememberToken(kept), null)
+        await site.invalidateUser(user.id)
+      }
+    })
+
     it('50 simultaneous logins at one node with a limit of 3 that ends the oldest leave exactly 3', async () => {
       const { manager, user } = await setUp({ storeTimeout: '20s' })
       const sessions = manager({ limit: { max: 3 } })

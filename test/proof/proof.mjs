@@ -5,7 +5,7 @@ import { install } from '../support/scripts/install.mjs'
 import { vitest } from '../support/scripts/vitest.mjs'
 
 /** Programs that read their own options, from the third argument on as if they had been started themselves. */
-const PARTS = ['engines/engines', 'orders/orders', 'fuzz/fuzz', 'soak/soak', 'newer']
+const PARTS = ['engines/engines', 'orders/orders', 'fuzz/fuzz', 'soak/soak', 'foreign/foreign', 'newer']
 const nameOf = (/** @type {string} */ part) => part.replace(/^.*\//, '')
 
 const [name, ...options] = process.argv.slice(2)

@@ -1,6 +1,6 @@
-// The common part of the readers of express-session and @fastify/session: signed cookies, and stores that call back.
-import { type Rule, rule } from '../../text/check-options.ts'
-import { answerOf, instant, isObject, lastUse, type OldCookie, type OldSession, type OldSessions } from '../from.ts'
+// The readers of express-session and @fastify/session: signed cookies, and stores that call back.
+import { checkOptions, type OptionPlace, type Rule, rule } from '../../text/check-options.ts'
+import { answerOf, instant, isObject, lastUse, type OldCookie, type OldSessions } from '../from.ts'
 import { decoded, type Secret, secretsFrom, signedId } from './signature.ts'
 
 /** A store of express-session or of @fastify/session, by the two methods that are used. */
@@ -20,7 +20,7 @@ export const aCookie = rule(
 )
 
 /** Sessions whose cookie is a prefix and a signed ID, in such a store. `own`: the library's keys in a record. */
-export function signedSessions<T>(
+function signedSessions<T>(
   cookie: string | OldCookie,
   { secret, store }: { secret: Secret | readonly Secret[]; store: CallbackStore },
   { prefix, algorithm, own }: { prefix: string; algorithm: string; own: readonly string[] },
@@ -32,18 +32,77 @@ export function signedSessions<T>(
       const text = decoded(value)
       return text?.startsWith(prefix) ? signedId(text.slice(prefix.length), secrets, algorithm) : null
     },
-    read: id => readFrom<T>(store, id, own),
+    async read(id) {
+      const found = await answerOf(callback => store.get(id, callback))
+      if (!isObject(found)) return null
+      const cookie = (isObject(found.cookie) ? found.cookie : {}) as { expires?: unknown; originalMaxAge?: unknown }
+      const expiresAt = instant(cookie.expires)
+      // A store may leave functions for its middleware: they are no data.
+      const data = Object.entries(found).filter(([name, value]) => !own.includes(name) && typeof value !== 'function')
+      return { data: Object.fromEntries(data) as T, seenAt: lastUse(expiresAt, cookie.originalMaxAge), expiresAt }
+    },
     destroy: async id => void (await answerOf(callback => store.destroy(id, callback))),
   }
 }
 
-/** The session as such a store has it: the application's keys beside those of the library. */
-async function readFrom<T>(store: CallbackStore, id: string, own: readonly string[]): Promise<OldSession<T> | null> {
-  const found = await answerOf(callback => store.get(id, callback))
-  if (!isObject(found)) return null
-  const cookie = (isObject(found.cookie) ? found.cookie : {}) as { expires?: unknown; originalMaxAge?: unknown }
-  const expiresAt = instant(cookie.expires)
-  // A store may leave functions for its middleware: they are no data.
-  const data = Object.entries(found).filter(([name, value]) => !own.includes(name) && typeof value !== 'function')
-  return { data: Object.fromEntries(data) as T, seenAt: lastUse(expiresAt, cookie.originalMaxAge), expiresAt }
+const SIGNED = { secret: aSecret, store: aStore, cookie: aCookie }
+
+/** The store of express-session's sessions, and the secret of their cookies: the options that the old service gives `session(…)`. */
+export interface FromExpressSessionOptions {
+  /** Its `secret`: all that still count, the newest first. */
+  secret: Secret | readonly Secret[]
+  /** Its `store`: of connect-redis, connect-pg-simple, memorystore, or any other one. */
+  store: CallbackStore
+  /** Its `name`, with `path` and `domain` of its `cookie` if it sets them. @default 'connect.sid' */
+  cookie?: string | OldCookie
+}
+
+const EXPRESS: OptionPlace<FromExpressSessionOptions> = {
+  where: 'fromExpressSession',
+  prefix: 'fromExpressSession: ',
+  required: ['secret', 'store'],
+  hints: { name: 'it is called cookie', key: 'it is called cookie' },
+  rules: SIGNED,
+}
+
+/**
+ * The sessions of express-session, for `sessionImporter`. Its cookie is `s:` and the ID, a dot, and an HMAC-SHA256 of the ID in
+ * base64 without padding; any other cookie is refused, and the store is not asked.
+ * @throws TypeError that names the option
+ */
+export function fromExpressSession<T = Record<string, unknown>>(options: FromExpressSessionOptions): OldSessions<T> {
+  checkOptions(EXPRESS, options)
+  const format = { prefix: 's:', algorithm: 'sha256', own: ['cookie'] }
+  return signedSessions(options.cookie ?? 'connect.sid', options, format)
+}
+
+/** The store of @fastify/session's sessions, and the secret of their cookies: the options that the old service registers it with. */
+export interface FromFastifySessionOptions extends FromExpressSessionOptions {
+  /** Its `cookieName`, with `path` and `domain` of its `cookie` if it sets them. @default 'sessionId' */
+  cookie?: string | OldCookie
+  /** Its `cookiePrefix`. @default '' */
+  cookiePrefix?: string
+  /** Its `algorithm`. @default 'sha256' */
+  algorithm?: string
+}
+
+const aText = rule('text', value => typeof value === 'string')
+
+const FASTIFY: OptionPlace<FromFastifySessionOptions> = {
+  where: 'fromFastifySession',
+  prefix: 'fromFastifySession: ',
+  required: ['secret', 'store'],
+  hints: { cookieName: 'it is called cookie' },
+  rules: { ...SIGNED, cookiePrefix: aText, algorithm: aText },
+}
+
+/**
+ * The sessions of @fastify/session, for `sessionImporter`. Its cookie is the ID, a dot, and an HMAC of the ID in base64 without
+ * padding; any other cookie is refused, and the store is not asked.
+ * @throws TypeError that names the option
+ */
+export function fromFastifySession<T = Record<string, unknown>>(options: FromFastifySessionOptions): OldSessions<T> {
+  checkOptions(FASTIFY, options)
+  const { cookie = 'sessionId', cookiePrefix: prefix = '', algorithm = 'sha256' } = options
+  return signedSessions(cookie, options, { prefix, algorithm, own: ['cookie', 'sessionId', 'encryptedSessionId'] })
 }

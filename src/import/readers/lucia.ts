@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { aBoolean, checkOptions, type OptionPlace, rule } from '../../text/check-options.ts'
-import { instant, isObject, type OldCookie, type OldSessions } from '../from.ts'
+import { isObject, type OldCookie, type OldSessions } from '../from.ts'
 import { aCookie } from './callback-store.ts'
-import { decoded } from './signature.ts'
+import { byAdapter } from './next-auth.ts'
 
 /** An adapter of Lucia 3, or queries of your own, by the two methods that are used. */
 export interface LuciaAdapter<S, U> {
@@ -42,18 +42,10 @@ const OPTIONS: OptionPlace<FromLuciaOptions<unknown, unknown>> = {
 export function fromLucia<S extends object, U>(options: FromLuciaOptions<S, U>): OldSessions<{ session: S; user: U }> {
   checkOptions(OPTIONS, options)
   const { adapter, cookie = 'auth_session', hashed = false } = options
-  return {
-    cookie,
-    parse(value) {
-      const token = decoded(value)
-      if (token === null) return null
-      return { id: hashed ? createHash('sha256').update(token).digest('hex') : token }
-    },
-    async read(id) {
-      const [session, user] = await adapter.getSessionAndUser(id)
-      if (!session || !user) return null
-      return { data: { session, user }, expiresAt: instant((session as { expiresAt?: unknown }).expiresAt) }
-    },
-    destroy: id => adapter.deleteSession(id),
+  const find = async (id: string) => {
+    const [session, user] = await adapter.getSessionAndUser(id)
+    return session && user ? { session, user } : null
   }
+  const idOf = (token: string) => (hashed ? createHash('sha256').update(token).digest('hex') : token)
+  return byAdapter(cookie, find, id => adapter.deleteSession(id), idOf)
 }

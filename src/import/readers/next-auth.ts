@@ -1,7 +1,8 @@
+import { hkdfSync } from 'node:crypto'
 import { checkOptions, type OptionPlace, rule } from '../../text/check-options.ts'
-import { instant, isObject, type OldCookie, type OldSession, type OldSessions } from '../from.ts'
+import { instant, isObject, nameOf, type OldCookie, type OldSessions } from '../from.ts'
 import { aCookie, aSecret } from './callback-store.ts'
-import { tokensOf } from './next-auth-token.ts'
+import { decrypt } from './jwe.ts'
 import { decoded, type Secret, secretsFrom } from './signature.ts'
 
 /** An adapter of NextAuth or Auth.js, or queries of your own, by the two methods that are used. */
@@ -40,6 +41,50 @@ const OPTIONS: OptionPlace<FromNextAuthOptions<unknown>> = {
   },
 }
 
+/** Every key that may have encrypted the cookie `name`, by the encryption. */
+function keysFor(name: string, secrets: readonly Secret[]): (encryption: string) => Buffer[] {
+  const derive = (length: number, salt: string, info: string) =>
+    secrets.map(secret => Buffer.from(hkdfSync('sha256', secret, salt, info, length)))
+  const five = (length: number) => derive(length, name, `Auth.js Generated Encryption Key (${name})`)
+  const four = derive(32, '', 'NextAuth.js Generated Encryption Key')
+  const keys: Record<string, Buffer[]> = { A256GCM: [...four, ...five(32)], 'A256CBC-HS512': five(64) }
+  return encryption => keys[encryption] ?? []
+}
+
+const seconds = (value: unknown) => (typeof value === 'number' ? Math.floor(value * 1000) : null)
+
+/** Tokens: the whole session, encrypted with a key derived from the secret. */
+function tokensOf<T>(cookie: string | OldCookie, secrets: readonly Secret[]): OldSessions<T> {
+  const keys = keysFor(nameOf(cookie), secrets)
+  return {
+    cookie,
+    isChunked: true,
+    parse: token => (decrypt(token, keys) === null ? null : { id: token }),
+    read(token) {
+      const claims = JSON.parse(decrypt(token, keys)!)
+      return { data: claims as T, seenAt: seconds(claims.iat), expiresAt: seconds(claims.exp) }
+    },
+  }
+}
+
+/** Sessions in a database: of NextAuth and Auth.js, and of Lucia. `idOf`: the ID there of the cookie's token. */
+export const byAdapter = <T extends { session: unknown }>(
+  cookie: string | OldCookie,
+  find: (id: string) => T | null | undefined | PromiseLike<T | null | undefined>,
+  destroy: (id: string) => unknown,
+  idOf = (token: string) => token,
+): OldSessions<T> => ({
+  cookie,
+  parse: value => ({ id: idOf(decoded(value)!) }),
+  async read(id) {
+    const found = await find(id)
+    if (!found) return null
+    const { expiresAt, expires = expiresAt } = found.session as Record<string, unknown>
+    return { data: found, expiresAt: instant(expires) }
+  },
+  destroy,
+})
+
 /**
  * The sessions of NextAuth 4 and Auth.js 5, for `sessionImporter`: of its strategy 'database' by the adapter, of 'jwt' by the
  * secret. A cookie that the secret has not encrypted is refused.
@@ -57,16 +102,10 @@ export function fromNextAuth<T extends { session: unknown }>(options: FromNextAu
   if ((adapter === undefined) === (secret === undefined))
     throw new TypeError("fromNextAuth: expected adapter (strategy 'database') or secret (strategy 'jwt'), one of both")
   if (adapter !== undefined)
-    return {
+    return byAdapter(
       cookie,
-      parse: value => ({ id: decoded(value)! }),
-      async read(token): Promise<OldSession<T> | null> {
-        const found = await adapter.getSessionAndUser!(token)
-        if (!found) return null
-        const { expires } = found.session as { expires?: unknown }
-        return { data: found, expiresAt: instant(expires) }
-      },
-      destroy: token => adapter.deleteSession?.(token),
-    }
+      token => adapter.getSessionAndUser!(token),
+      token => adapter.deleteSession?.(token),
+    )
   return tokensOf<T>(cookie, secretsFrom('secret', secret!))
 }

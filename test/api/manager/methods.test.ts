@@ -119,6 +119,24 @@ describe('revoke', () => {
     expect(await store.inner.listUser('1', 'remember', { now: mine.createdAt })).toEqual([])
     expect(await sessions.revoke(1, mine.key)).toBe(false)
   })
+
+  it('of one of two devices that logged in within one millisecond leaves the token of the other, under new IDs too', async () => {
+    for (const isRenewed of [false, true]) {
+      const { sessions } = setUp({ rememberFor: '30d' })
+      const devices = []
+      for (const _ of [1, 2]) {
+        let session = await sessions.create({ user })
+        if (isRenewed) session = (await sessions.regenerate(session, { grace: '1m' })) as typeof session
+        const token = await sessions.issueRememberToken(session)
+        if (isRenewed) session = (await sessions.regenerate(session)) as typeof session
+        devices.push({ session, token })
+      }
+      const [lost, kept] = devices as [(typeof devices)[0], (typeof devices)[0]]
+      expect(await sessions.revoke(1, lost.session.key)).toBe(true)
+      expect(await sessions.redeemRememberToken(lost.token)).toBeNull()
+      expect(await sessions.redeemRememberToken(kept.token)).not.toBeNull()
+    }
+  })
 })
 
 describe('destroy', () => {
@@ -150,14 +168,14 @@ describe('destroy', () => {
     await expect(late.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
   })
 
-  it('costs one call, and nothing for what is no ID', async () => {
+  it('costs one call, one more by the ID alone, and nothing for what is no ID', async () => {
     const { sessions, store } = setUp()
     const [first, second] = [await sessions.create({ user }), await sessions.create({ user })]
     store.reset()
     await sessions.destroy(first)
     await sessions.destroy(second.secret)
     for (const wrong of ['', 'x', null, undefined]) await sessions.destroy(wrong as never)
-    expect(store.counts()).toEqual({ delete: 2 })
+    expect(store.counts()).toEqual({ read: 1, delete: 2 })
     // What began with a password has no series to look for.
     const remembering = setUp({ rememberFor: '30d' })
     const held = await remembering.sessions.create({ user })

@@ -14,6 +14,24 @@ function setUp(options: object = {}) {
 const open = (sessions: SessionManager<any>, cookie: string | null) =>
   openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null })
 
+it('a tenant of a subclass has its methods and its fields', async () => {
+  class Audited extends SessionManager {
+    readonly log: string[] = []
+    override async destroy(...args: Parameters<SessionManager['destroy']>): Promise<void> {
+      this.log.push('destroy')
+      return super.destroy(...args)
+    }
+  }
+  const sessions = new Audited({ store: new MemoryStore(), sweepInterval: false })
+  const tenant: Audited = sessions.namespace('acme')
+  expect(tenant).toBeInstanceOf(Audited)
+  const session = await tenant.create({ user })
+  await tenant.destroy(session)
+  expect(sessions.log).toEqual(['destroy'])
+  expect(await tenant.get(session.secret)).toBeNull()
+  expect(() => tenant.namespace('other')).toThrow('no namespaces of its own')
+})
+
 describe('a tenant that is asked for at each request', () => {
   it('writes a visit down once per interval, as its parent does', async () => {
     const { sessions, store, clock } = setUp()

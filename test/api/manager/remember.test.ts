@@ -493,7 +493,7 @@ describe('a login in place of a remembered session', () => {
       at.events.length = 0
       await expect(at.sessions.logIn(session, { user })).rejects.toMatchObject({ operation: 'delete' })
       expect(await at.sessions.list(1)).toEqual([])
-      expect(at.events.filter(({ type }) => type === 'destroyed')).toMatchObject([{ reason: 'logout', userId: null }])
+      expect(at.events.filter(({ type }) => type === 'destroyed')).toMatchObject([{ reason: 'logout', userId: 1n }])
     }
   })
 

@@ -103,7 +103,8 @@ describe('a visit', () => {
     const visit = visitOf(made.sessions, cookie, { method: 'POST' })
     await visit.logOut()
     expect(await visit.get()).toBeNull()
-    expect(made.calls).toEqual(['delete'])
+    // The read is for the remember token that the session may have begun with.
+    expect(made.calls).toEqual(['read', 'delete'])
     expect(setCookies(visit)).toEqual([
       expect.stringMatching(/^session_id=; Max-Age=0; Path=\/; Expires=Thu, 01 Jan 1970/),
     ])
@@ -616,6 +617,36 @@ describe('where no cookie can be sent', () => {
     expect((await next.get())?.user?.name).toBe('ada')
     expect(setCookies(next), 'the browser gets the new ID now').toHaveLength(1)
     expect(made.events).not.toContain('destroyed')
+  })
+
+  it('a login whose head went out, or whose old token cannot be ended, leaves no session and no remember token', async () => {
+    for (const cause of ['the head', 'the store'] as const) {
+      const store = new MemoryStore()
+      const made = makeSessions({ store, rememberFor: '30d' })
+      const first = visitOf(made.sessions, null, { method: 'POST' })
+      await first.logIn({ ...ada, remember: true })
+      const stored = (kind: 'session' | 'remember') => store.listUser('42', kind, { now: Date.now() })
+      const [token] = await stored('remember')
+      let canSend = true
+      const { create, delete: end } = { create: store.create.bind(store), delete: store.delete.bind(store) }
+      store.create = async (...args) => {
+        canSend = cause !== 'the head' || args[0].kind !== 'remember'
+        return create(...args)
+      }
+      store.delete = async (...args) => {
+        if (cause === 'the store' && args[0] === token!.key) throw new Error('away for a moment')
+        return end(...args)
+      }
+      const visit = visitOf(made.sessions, jar(setCookies(first)), { method: 'POST', canSend: () => canSend })
+      await expect(visit.logIn({ ...ada, remember: true })).rejects.toMatchObject({
+        code: cause === 'the head' ? 'ERR_SESSION_HEADERS_SENT' : 'ERR_SESSION_STORE',
+      })
+      expect(await stored('session'), cause).toEqual([])
+      expect(
+        (await stored('remember')).filter(({ key }) => key !== token!.key),
+        cause,
+      ).toEqual([])
+    }
   })
 
   it('a session that began while the head went out ends again', async () => {

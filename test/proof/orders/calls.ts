@@ -195,9 +195,12 @@ async function judge(place: Place, { before, calls, isLimited = false, isAsked =
 
   // An end that failed is repeated until it is acknowledged, as its caller is told to.
   const again = world.manager()
+  // What docs/security.md says: of a failure in the call that deletes a series, or in the look after it, a session may be left.
+  let mayLeaveOne = false
   for (const [index, actor] of actors.entries()) {
     const name = calls[index]!
     if (![...ENDS, ...ENDS_ALL, 'forget'].includes(name) || !isOutage(actor.error)) continue
+    mayLeaveOne ||= ['delete', 'listUser'].includes((actor.error as { operation?: string }).operation ?? '')
     actor.value = await (CALLS[name] as Call)(place, again, index)
     actor.error = undefined
   }
@@ -219,7 +222,7 @@ async function judge(place: Place, { before, calls, isLimited = false, isAsked =
   if (seriesEnds || isRevoked) {
     const begun = did('remember') ? series.filter(({ parent }) => parent !== session.key) : series
     if (!did('remember') || !did('forget')) assert.deepEqual(keys(begun), [], 'a series lives after its end')
-    assert.deepEqual(keys(remembered), [], 'what a remember token began outlives its series')
+    if (!mayLeaveOne) assert.deepEqual(keys(remembered), [], 'what a remember token began outlives its series')
   }
   if (acknowledged('invalidateUser, version 2').length > 0)
     assert.deepEqual(

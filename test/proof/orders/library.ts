@@ -10,6 +10,7 @@ const SEAMS = Symbol.for('coatcheck.orders')
 
 export type Library = typeof import('../../../src/index.ts') &
   typeof import('../../../src/import.ts') &
+  typeof import('../../../src/connect.ts') &
   typeof import('../../../src/custom-server.ts') &
   typeof import('../../../src/custom-store.ts') &
   typeof import('../../../src/device-bound.ts') &
@@ -126,6 +127,14 @@ const SHIMS: Readonly<Record<string, { readonly code: string; readonly folder: s
 const ENTRY = 'src/index.ts'
 
 let built: Promise<Library> | undefined
+let builds = 0
+
+/** A line of a source, and what it would be with a mistake. */
+export interface Mistake {
+  readonly file: string
+  readonly from: string
+  readonly to: string
+}
 
 /** The library, built once for each process. */
 export function loadLibrary(): Promise<Library> {
@@ -133,8 +142,10 @@ export function loadLibrary(): Promise<Library> {
   return built
 }
 
-async function buildLibrary(): Promise<Library> {
-  const folder = join(root, 'node_modules/.cache/coatcheck-orders', `${process.pid}`)
+/** The library with a mistake, or as it is. */
+export async function buildLibrary(mistake?: Mistake): Promise<Library> {
+  builds += 1
+  const folder = join(root, 'node_modules/.cache/coatcheck-orders', `${process.pid}-${builds}`)
   await build({
     config: false,
     silent: true,
@@ -169,13 +180,14 @@ async function buildLibrary(): Promise<Library> {
             const file = relative(root, path)
             let contents = readFileSync(path, 'utf8')
             if (file === ENTRY)
-              for (const subpath of ['import', 'custom-server', 'custom-store', 'device-bound', 'fetch'])
+              for (const subpath of ['connect', 'import', 'custom-server', 'custom-store', 'device-bound', 'fetch'])
                 contents += `\nexport * from './${subpath}.ts'\n`
             if (file === 'src/import/import.ts') {
               const [look, keep] = ['let taking = this.#underWay.get(old.id)\n', 'this.#underWay.set(old.id, taking)\n']
               contents = replaceOnce(file, contents, look, `${look}    if (taking) ${ask}?.joined(taking)\n`)
               contents = replaceOnce(file, contents, keep, `${keep}      ${ask}?.began(taking)\n`)
             }
+            if (file === mistake?.file) contents = replaceOnce(file, contents, mistake.from, mistake.to)
             return { contents, loader: 'ts' }
           })
         },

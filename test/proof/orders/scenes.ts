@@ -4,6 +4,7 @@ import { BROWSER_PAIRS, browsersOf } from './browsers.ts'
 import { CALLS, type CallName, type CallScene, fits, sceneOf } from './calls.ts'
 import { DEVICE_PAIRS, devicesOf } from './devices.ts'
 import { IMPORT_PAIRS, IMPORT_TRIPLES, importOf } from './imports.ts'
+import { MOVE_PAIRS, MOVE_TRIPLES, moveOf } from './moves.ts'
 import { BEFORE, handshakesOf, oneVisitOf, plantedLogOutOf, plantedOf, STEPS, tabsOf, theftOf } from './requests.ts'
 import type { Scene } from './search.ts'
 
@@ -134,6 +135,16 @@ export const SHORT: readonly Group[] = [
   { name: 'a session that is bound to a device', weight: 4, scenes: DEVICE_PAIRS.map(devicesOf) },
   { name: 'a session of another library', weight: 5, scenes: some(IMPORT_PAIRS.map(importOf), 2) },
   {
+    name: 'a session of the old store',
+    weight: 5,
+    scenes: [
+      ...MOVE_PAIRS.map(moveOf),
+      ...some(MOVE_PAIRS, 6).map(each => moveOf({ ...each, isKoa: true })),
+      ...some(MOVE_PAIRS, 5).map(each => moveOf({ ...each, faults: 1 })),
+    ],
+  },
+  { name: 'three requests of a session of the old store', weight: 2, random: 60, scenes: MOVE_TRIPLES.map(moveOf) },
+  {
     name: 'more than can be walked through',
     weight: 5,
     random: 60,
@@ -207,6 +218,12 @@ export const LONG: readonly Group[] = [
     ),
   },
   { name: 'three requests with the cookie of another library', weight: 5, scenes: IMPORT_TRIPLES.map(importOf) },
+  {
+    name: 'a session of the old store, and a fault',
+    weight: 8,
+    scenes: [{}, { isKoa: true }, { faults: 1 }].flatMap(more => MOVE_PAIRS.map(each => moveOf({ ...each, ...more }))),
+  },
+  { name: 'three requests with a session of the old store', weight: 8, scenes: MOVE_TRIPLES.map(moveOf) },
   {
     name: 'a session that is bound to a device, in one process and in two, and a fault',
     weight: 6,

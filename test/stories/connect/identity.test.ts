@@ -3,7 +3,8 @@ import type { SessionOptions } from 'coatcheck'
 import { type ConnectStoreOptions, connectStore } from 'coatcheck/connect'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
-import { called, makeManager, serve } from './service.ts'
+import { APPS, startApp } from '../../support/connect-apps.ts'
+import { called, makeManager, serve, sidOf } from './service.ts'
 
 /** Logs in by a request that leaves `stored` in the data, beside `more` at the request; answers who that is. */
 async function loggedIn(
@@ -135,5 +136,28 @@ describe('a userOf of the application', () => {
       )
       expect(user).toBeNull()
     }
+  })
+})
+
+describe.each(Object.keys(APPS))('a userOf over %s', name => {
+  it('gets the request with the data, a context in Koa', async () => {
+    const { sessions } = makeManager({ userIds: 'string' } as never)
+    const userOf: ConnectStoreOptions['userOf'] = ({ user }, request) => user && { id: user, name: request.url }
+    const { browser, close } = await startApp(name, connectStore(sessions, { userOf: userOf as never }))
+    await browser().go('/login?user=ada')
+    expect(await sessions.list('ada' as never)).toMatchObject([{ user: { name: '/login?user=ada' } }])
+    await close()
+  })
+})
+
+describe('Passport’s user', () => {
+  it('is found in the state of a context of Koa', async () => {
+    const { sessions } = makeManager()
+    const store = connectStore(sessions)
+    const ctx = { state: { user: { username: 'ada', passwordVersion: 3 } } }
+    await store.set(sidOf('koa'), { passport: { user: 42 } }, 60_000, { changed: true, ctx })
+    const [session] = await sessions.list(42n)
+    expect(session!.user).toEqual({ id: 42n, name: 'ada' })
+    expect(session!.user!.passwordVersion).toBe(3)
   })
 })

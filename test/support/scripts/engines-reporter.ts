@@ -62,10 +62,10 @@ export default class EnginesReporter implements Reporter {
   }
 }
 
-const LEFT_OUT_HEAD = ['left out', 'asked by']
+const LEFT_OUT_HEAD = ['asked by', 'left out here']
 const test = new URL('../../', import.meta.url)
 
-/** What `npm test` does not ask: folders of tests, and libraries; with the command that does. */
+/** What `npm test` does not ask, folders of tests and libraries, behind the command that does. */
 export function leftOut(areInstalled = isInstalled('test/libraries')): string[][] {
   const read = (path: string) => JSON.parse(readFileSync(new URL(path, test), 'utf8'))
   const asked: string[] = read('../package.json').scripts.test.split(' ')
@@ -75,10 +75,10 @@ export function leftOut(areInstalled = isInstalled('test/libraries')): string[][
     .filter(folder => !asked.includes(folder))
   const libraries = Object.keys(read('libraries/package.json').devDependencies).join(', ')
   return [
-    ...folders.map(folder => [folder === 'test/libraries' ? `${folder}: ${libraries}` : folder, 'npm run test:all']),
-    ...(areInstalled ? [] : [['test/stories/connect on other libraries than Express', 'npm run test:all']]),
-    ['test/stories/recipes', 'npm run test:recipes'],
-    ['test/proof', 'npm run proof'],
+    ...folders.map(folder => ['npm run test:all', folder === 'test/libraries' ? `${folder}: ${libraries}` : folder]),
+    ...(areInstalled ? [] : [['npm run test:all', 'test/stories/connect on other libraries than Express']]),
+    ['npm run test:recipes', 'test/stories/recipes'],
+    ['npm run proof', 'test/proof'],
   ]
 }
 

@@ -66,13 +66,13 @@ it('each writer finds what the one before it left', async () => {
         later(),
         async turn => {
           seen.push(turn.latest)
-          turn.latest = number as never
+          queue.note({ key: 'key', version: number } as never)
         },
         late,
       ),
     ),
   )
-  expect(seen).toEqual([null, 1, 2])
+  expect(seen).toEqual([null, { key: 'key', version: 1 }, { key: 'key', version: 2 }])
   await run(queue, 'key', later(), async turn => seen.push(turn.latest), late)
   expect(seen.at(-1)).toBeNull()
 })
