@@ -49,8 +49,8 @@ const hold = (holder: object, held: Held | undefined) =>
 /** The state kept for a session object. For one that was neither loaded nor saved it begins now. */
 function heldFor(sid: string, session: any, args: readonly unknown[]): Held {
   const holder: any = contextIn(args) ?? session
-  const mark = session[LOADED]
-  const found: (Held | undefined)[] = [holder[HELD], typeof mark === 'function' ? mark() : undefined]
+  const loaded = session[LOADED]
+  const found: (Held | undefined)[] = [holder[HELD], typeof loaded === 'function' ? loaded() : undefined]
   const held = found.find(each => each?.sid === sid) ?? new Held(sid)
   hold(holder, held)
   held.request = requestOf(session, args)
@@ -101,7 +101,7 @@ export class ConnectStore extends EventEmitter {
       const texts = textsOf(session)
       const held = heldFor(sid, session, args)
       const byHand = contextIn(args) === undefined && isPlain(session)
-      await held.inTurn(() => this.#sessions.save(held, texts, byHand))
+      await held.queued(() => this.#sessions.save(held, texts, byHand))
     })
   }
 
@@ -165,7 +165,7 @@ export class ConnectStore extends EventEmitter {
     const cookie = Object.assign(Object.create(Object.getPrototypeOf(made.cookie)), stored)
     cookie.expires = typeof expires === 'string' ? new Date(expires) : (expires ?? null)
     cookie.originalMaxAge = originalMaxAge ?? cookie.originalMaxAge
-    const { [LOADED]: _mark, ...values } = data
+    const { [LOADED]: _loaded, ...values } = data
     request.session = new made.Session(request, { ...values, cookie })
     hold(request.session, data[HELD])
     return request.session

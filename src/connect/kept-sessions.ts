@@ -45,11 +45,11 @@ export class Held {
     this.texts = texts
   }
 
-  /** Saves of one object take turns: the first may begin its session. */
-  inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#last.then(work)
-    this.#last = turn.catch(() => {})
-    return turn
+  /** Saves of one object run one after the other: the first may begin its session. */
+  queued<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(work)
+    this.#last = done.catch(() => {})
+    return done
   }
 
   /** Bound, a function that leads here. */
@@ -94,7 +94,7 @@ export class KeptSessions {
     const moved = this.#moved.get(sid, performance.now())
     const session: AnySession | null = await this.manager.get(moved ?? this.idOf(sid))
     if (session === null) return null
-    this.#noteMove(sid, session)
+    this.#keepMove(sid, session)
     const texts = textsOf(session.data)
     return hasExpired(texts) ? null : new Held(sid, session, texts)
   }
@@ -179,7 +179,7 @@ export class KeptSessions {
     const isLogin = owner.userId !== null && owner.userId !== recordOfSnapshot(this.#context, session).userId
     if (!isLogin) return this.#update(session, change)
     const begun = await this.#logIn(session, change, owner)
-    if (begun !== null) this.#noteMove(sid, begun)
+    if (begun !== null) this.#keepMove(sid, begun)
     return begun
   }
 
@@ -226,7 +226,7 @@ export class KeptSessions {
     return Math.max(2 * touchInterval, Math.min(idle, maxAge))
   }
 
-  #noteMove(sid: string, { secret }: AnySession): void {
+  #keepMove(sid: string, { secret }: AnySession): void {
     if (secret !== this.idOf(sid)) this.#moved.set(sid, secret, performance.now())
   }
 

@@ -1,6 +1,6 @@
 import { aStore } from '../import/readers/callback-store.ts'
 import type { UserIds } from '../session/users.ts'
-import { aFunction, type OptionPlace } from '../text/check-options.ts'
+import { aFunction, type OptionsOf } from '../text/check-options.ts'
 import type { ConnectUser } from './identity.ts'
 import type { OldConnectStore } from './old-store.ts'
 
@@ -21,7 +21,7 @@ export interface ConnectStoreOptions<Ids extends UserIds = UserIds> {
   oldStore?: OldConnectStore
 }
 
-export const OPTIONS: OptionPlace<ConnectStoreOptions> = {
+export const OPTIONS: OptionsOf<ConnectStoreOptions> = {
   where: 'connectStore',
   rules: { userOf: aFunction, oldStore: aStore },
   hints: {

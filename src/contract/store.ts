@@ -167,7 +167,7 @@ export interface Store {
   /** Makes a session live. */
   create(record: SessionRecord, call: StoreCall): Promise<CreateOutcome>
   /**
-   * The live record, the forward, a note of a corrupt record (now removed), or `null`. A store in this process may answer
+   * The live record, the forward, the report of a corrupt record (now removed), or `null`. A store in this process may answer
    * at once, without a promise: it is the one call that almost every request makes.
    */
   read(key: string, call: StoreCall): ReadAnswer | Promise<ReadAnswer>

@@ -9,7 +9,7 @@ const STEPS = 15
 /** The answers that a read of one key may give: its states after each write, in order. */
 class History {
   readonly states: unknown[] = []
-  /** The place of the state that the last acknowledged write left. */
+  /** The index of the state that the last acknowledged write left. */
   acknowledged = 0
 }
 

@@ -79,14 +79,14 @@ export const identities: readonly Case[] = [
       async 'keeps text user IDs apart that differ in case, accent, length, wildcards or quotes'(kit) {
         const userIds = confusable()
         const records = await Promise.all(userIds.map(userId => kit.put({ userId })))
-        for (const [place, userId] of userIds.entries()) {
-          await kit.isExactly(records[place]!)
-          assert.deepEqual(await kit.keys(userId), [records[place]!.key], JSON.stringify(userId))
+        for (const [index, userId] of userIds.entries()) {
+          await kit.isExactly(records[index]!)
+          assert.deepEqual(await kit.keys(userId), [records[index]!.key], JSON.stringify(userId))
         }
-        for (const [place, userId] of userIds.entries()) {
+        for (const [index, userId] of userIds.entries()) {
           assert.equal(await kit.deleteUser(userId, { minPasswordVersion: 2 }), 1, JSON.stringify(userId))
-          await kit.isGone(records[place]!)
-          for (const other of records.slice(place + 1))
+          await kit.isGone(records[index]!)
+          for (const other of records.slice(index + 1))
             assert.ok(await kit.isLive(other.key), JSON.stringify(other.userId))
         }
         assert.equal(await kit.create(kit.record({ userId: userIds[0]! })), 'stale-login')

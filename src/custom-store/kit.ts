@@ -197,14 +197,14 @@ export class Kit {
 
   /**
    * Runs a race `rounds` times; the callback gets the number of the round and `together`, which starts the contestants
-   * at once, in turns in this order and in the other: an in-process store must meet both.
+   * at once, alternately in this order and in the other: an in-process store must meet both.
    */
   async race(round: (together: Together, number: number) => Promise<void>): Promise<void> {
     for (let number = 0; number < this.rounds; number++) {
       const together = (async (...contestants: (() => Promise<unknown>)[]) => {
         const started: Promise<unknown>[] = []
-        const places = contestants.map((_, place) => (number % 2 === 0 ? place : contestants.length - 1 - place))
-        for (const place of places) started[place] = contestants[place]!()
+        const order = contestants.map((_, index) => (number % 2 === 0 ? index : contestants.length - 1 - index))
+        for (const index of order) started[index] = contestants[index]!()
         return Promise.all(started)
       }) as Together
       await round(together, number)

@@ -114,7 +114,7 @@ const stays: readonly Case[] = rules({
         () => kit.store.delete(record.key, { now: kit.now }),
         () => lineage(kit, record, 5),
       )
-      // A renewal that found its turn between two steps of the logout is caught by the logout, whatever it answers.
+      // A renewal that ran between two steps of the logout is caught by the logout, whatever it answers.
       for (const { key } of records) assert.equal(await kit.isLive(key), false)
       assert.deepEqual(await kit.keys(record.userId!), [])
     }),
@@ -144,8 +144,8 @@ const identities: readonly Case[] = rules({
     kit.race(async (_, number) => {
       const record = await kit.put({ userId: kit.user() })
       const candidates = Array.from({ length: 20 }, () => kit.successor(record))
-      const outcomes = await all(20, place => replace(kit, record, candidates[place]!, number % 2 === 0))
-      const created = candidates.filter((_, place) => outcomes[place] === 'created')
+      const outcomes = await all(20, index => replace(kit, record, candidates[index]!, number % 2 === 0))
+      const created = candidates.filter((_, index) => outcomes[index] === 'created')
       assert.equal(created.length, 1)
       assert.equal(outcomes.filter(outcome => outcome === 'gone').length, 19)
       await kit.isExactly(created[0]!)
@@ -162,8 +162,8 @@ const identities: readonly Case[] = rules({
       const outcomes = await Promise.allSettled(candidates.map(next => replace(kit, record, next, false)))
       const live: string[] = []
       for (const { key } of candidates) if (await kit.isLive(key)) live.push(key)
-      const created = candidates.filter((_, place) => {
-        const outcome = outcomes[place]!
+      const created = candidates.filter((_, index) => {
+        const outcome = outcomes[index]!
         return outcome.status === 'fulfilled' && outcome.value === 'created'
       })
       assert.deepEqual(
@@ -176,9 +176,9 @@ const identities: readonly Case[] = rules({
   'makes one session of ten parallel creates with one key': kit =>
     kit.race(async () => {
       const key = kit.key()
-      const candidates = Array.from({ length: 10 }, (_, place) => kit.record({ key, data: `{"n":${place}}` }))
-      const outcomes = await all(10, place => kit.create(candidates[place]!))
-      const created = candidates.filter((_, place) => outcomes[place] === 'created')
+      const candidates = Array.from({ length: 10 }, (_, index) => kit.record({ key, data: `{"n":${index}}` }))
+      const outcomes = await all(10, index => kit.create(candidates[index]!))
+      const created = candidates.filter((_, index) => outcomes[index] === 'created')
       assert.equal(created.length, 1)
       assert.equal(outcomes.filter(outcome => outcome === 'collision').length, 9)
       await kit.isExactly(created[0]!)
@@ -198,7 +198,7 @@ const everywhere: readonly Case[] = [
           ...stale.slice(0, 3).map(record => () => kit.create(record)),
           () => kit.deleteUser(userId, { minPasswordVersion: 2 }),
           ...stale.slice(3).map(record => () => kit.create(record)),
-          ...logins.map((next, place) => () => replace(kit, anonymous[place]!, next, false)),
+          ...logins.map((next, index) => () => replace(kit, anonymous[index]!, next, false)),
           () => kit.create(fresh),
         )
         for (const record of [...stale, ...logins]) await kit.isGone(record)
@@ -270,7 +270,7 @@ const everywhere: readonly Case[] = [
       while (records.length < 1200) records.push(...(await all(100, () => kit.put({ userId }))))
       const [, ...lineages] = await Promise.all([
         kit.deleteUser(userId),
-        ...records.filter((_, place) => place % 100 === 99).map(record => lineage(kit, record, 8)),
+        ...records.filter((_, index) => index % 100 === 99).map(record => lineage(kit, record, 8)),
       ])
       for (const { key } of lineages.flat()) assert.equal(await kit.isLive(key), false)
       assert.deepEqual(await kit.keys(userId), [])
@@ -305,8 +305,8 @@ const everywhere: readonly Case[] = [
           end,
           ...started.slice(1).map(record => () => kit.create(record)),
         )
-        for (const [place, outcome] of [first, ...rest].entries())
-          assert.equal(outcome, seen.includes(started[place]!.key) ? 'created' : 'orphan')
+        for (const [index, outcome] of [first, ...rest].entries())
+          assert.equal(outcome, seen.includes(started[index]!.key) ? 'created' : 'orphan')
         assert.deepEqual(await kit.keys(userId), seen)
       }),
     'ends each session once when a user is logged out everywhere five times at once': kit =>

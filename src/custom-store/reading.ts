@@ -86,7 +86,7 @@ async function askTogether(
       return kit.read(key, { now, deadline: later() })
     }),
   )
-  for (const [place, { key, now }] of asked.entries()) same(answers[place], await model.read(key, { now }))
+  for (const [index, { key, now }] of asked.entries()) same(answers[index], await model.read(key, { now }))
 }
 
 type Write = (kit: Kit, record: SessionRecord) => Promise<Answer>
@@ -196,14 +196,14 @@ export const reading: readonly Case[] = [
         const answers = await Promise.all(asked.map(key => kit.read(key)))
         for (const { key } of damaged) {
           // Twice the same key: the one reader may be told, and the other find that nothing is left.
-          const told = answers.filter((answer, place) => asked[place] === key && answer !== null)
+          const told = answers.filter((answer, index) => asked[index] === key && answer !== null)
           assert.ok(told.length > 0, 'the record is damaged, but no reader was told')
           for (const answer of told) assert.ok('corrupt' in answer!, 'a damaged record passed for a sound one')
           assert.equal(await kit.read(key), null)
         }
-        for (const [place, key] of asked.entries()) {
+        for (const [index, key] of asked.entries()) {
           const neighbour = neighbours.find(record => record.key === key)
-          if (!isDamaged(key)) same(answers[place], neighbour ?? (await model.read(key, { now: kit.now })))
+          if (!isDamaged(key)) same(answers[index], neighbour ?? (await model.read(key, { now: kit.now })))
         }
         for (const record of neighbours) await kit.isExactly(record)
       },
@@ -223,7 +223,7 @@ export const reading: readonly Case[] = [
           Promise.allSettled(odd.map(key => read({ key }))),
           Promise.all(records.slice(5).map(read)),
         ])
-        for (const [place, answer] of [...first, ...last].entries()) same(answer, records[place]!)
+        for (const [index, answer] of [...first, ...last].entries()) same(answer, records[index]!)
         // A store may refuse a text that is no key. It may not find anything.
         for (const outcome of refused) if (outcome.status === 'fulfilled') assert.equal(outcome.value, null)
       })
@@ -238,7 +238,7 @@ export const reading: readonly Case[] = [
         Promise.all([...others, record].map(other => read(other, later()))),
         Promise.allSettled(early.map(deadline => read(others[0]!, deadline))),
       ])
-      for (const [place, answer] of answers.entries()) same(answer, [...others, record][place]!)
+      for (const [index, answer] of answers.entries()) same(answer, [...others, record][index]!)
       // Nothing has to be answered after its time. An answer has to be right: no session ends by a lack of time.
       for (const outcome of before) if (outcome.status === 'fulfilled') same(outcome.value, record)
       for (const outcome of after) if (outcome.status === 'fulfilled') same(outcome.value, others[0]!)

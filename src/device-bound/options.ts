@@ -1,5 +1,5 @@
 import type { AnySession, Session } from '../session/session.ts'
-import { listOf, type OptionPlace, oneOf, refuse, rule } from '../text/check-options.ts'
+import { listOf, type OptionsOf, oneOf, refuse, rule } from '../text/check-options.ts'
 import { type Duration, durationUpTo, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
 import { type CookieOptions, SessionCookie } from '../visits/cookie.ts'
@@ -36,7 +36,7 @@ const aLifetime = (value: unknown, name: string): void => {
   if (milliseconds(value as Duration, name) < 2000) refuse(name, 'at least 2 seconds', value)
 }
 
-export const OPTIONS: OptionPlace<DeviceBoundOptions> = {
+export const OPTIONS: OptionsOf<DeviceBoundOptions> = {
   where: 'deviceBound',
   rules: {
     lifetime: aLifetime,

@@ -7,13 +7,13 @@ interface Queue {
   readonly waiting: Set<() => void>
 }
 
-/** One queue of writers per session in this process: they take turns instead of colliding in the store. */
+/** One queue of writers per session in this process: they wait for each other instead of colliding in the store. */
 export class WriteQueue {
   readonly #queues = new Map<string, Queue>()
 
   /**
    * Waits until the earlier writers have left; enters at once if there are none. A writer that has entered must leave.
-   * Rejects with `late()` if its turn has not come by `deadline` (on the scale of `performance.now()`).
+   * Rejects with `late()` if it has not come in by `deadline` (on the scale of `performance.now()`).
    */
   enter(key: string, deadline: number, late: () => Error): Queue | Promise<Queue> {
     const queue = this.#queues.get(key)

@@ -1,9 +1,9 @@
 // How a session of another library becomes one of ours, exactly once. Any number of requests, on any number of nodes, may
 // come with its cookie at the same moment:
 //
-// 1. each that finds no mark begins a session. The ID that its cookie and a random salt derive leads there by a forward, as
+// 1. each that finds no note begins a session. The ID that its cookie and a random salt derive leads there by a forward, as
 //    after `regenerate` with a grace: each response brings the browser the session's own ID;
-// 2. each writes a mark with the salt. The store lets one through, and that session is the one. The others end theirs.
+// 2. each writes a note with the salt. The store lets one through, and that session is the one. The others end theirs.
 //
 // A crash after 1 leaves a session that no browser can have, until it has been idle for too long. The old record is removed
 // when the browser comes with our cookie: until then it could go back to the old service.
@@ -17,7 +17,7 @@ import type { UserIdInput, UserIds } from '../session/users.ts'
 import { ANONYMOUS, checkAnonymous, checkLogin } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
 import { isObject, type OldSession, type OldSessionId } from './from.ts'
-import { type Mark, Marks, OVER } from './marks.ts'
+import { type Note, Notes, OVER } from './notes.ts'
 import { epoch, OldStore } from './old-store.ts'
 import type { OldLogin, OldVisitor, SessionImporterOptions } from './options.ts'
 
@@ -28,7 +28,7 @@ type Lead = SessionId | typeof OVER | undefined
 export class Import<Data extends object, Ids extends UserIds, Input extends object> {
   readonly #sessions: SessionManager<Data, Ids, Input>
   readonly #context: Context
-  readonly #marks: Marks
+  readonly #notes: Notes
   readonly #old: OldStore
   readonly #options: SessionImporterOptions<Data, Ids, Input>
   /** Requests of one browser in this process share one look. */
@@ -42,7 +42,7 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
   ) {
     this.#sessions = sessions
     this.#context = context
-    this.#marks = new Marks(this.#context, source)
+    this.#notes = new Notes(this.#context, source)
     this.#old = new OldStore(this.#context, options.from)
     this.#options = options
   }
@@ -61,14 +61,14 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
   async end({ id }: OldId): Promise<void> {
     const context = this.#context.begin()
     const { deadline } = context
-    let mark = await this.#marks.read(id, deadline)
-    if (mark === undefined) {
+    let note = await this.#notes.read(id, deadline)
+    if (note === undefined) {
       const found = await this.#old.read(id, deadline)
-      const isFirst = found !== null && (await this.#marks.create(id, OVER, found, deadline))
-      mark = isFirst ? OVER : await this.#marks.read(id, deadline)
+      const isFirst = found !== null && (await this.#notes.create(id, OVER, found, deadline))
+      note = isFirst ? OVER : await this.#notes.read(id, deadline)
     }
-    if (mark === undefined) return
-    if (mark !== OVER) await context.endSession(mark.key, null, 'logout')
+    if (note === undefined) return
+    if (note !== OVER) await context.endSession(note.key, null, 'logout')
     await this.#old.destroy(id, deadline)
   }
 
@@ -77,31 +77,31 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
     const { deadline } = this.#context.begin()
     let areSpent = true
     for (const { id } of old)
-      if ((await this.#marks.read(id, deadline)) !== undefined) await this.#old.destroy(id, deadline)
+      if ((await this.#notes.read(id, deadline)) !== undefined) await this.#old.destroy(id, deadline)
       // A logout will end it. If the old store cannot say, that does not concern this browser.
       else if ((await this.#old.read(id, deadline).catch(() => undefined)) !== null) areSpent = false
     return areSpent
   }
 
   endUser(userId: UserIdInput<Ids>): Promise<void> {
-    return this.#marks.endUser(this.#context.users.toText(userId), this.#context.begin().deadline)
+    return this.#notes.endUser(this.#context.users.toText(userId), this.#context.begin().deadline)
   }
 
   async #take(old: OldId, deadline: number): Promise<Lead> {
-    const mark = await this.#marks.read(old.id, deadline)
-    if (mark !== undefined) return this.#follow(old, mark)
+    const note = await this.#notes.read(old.id, deadline)
+    if (note !== undefined) return this.#follow(old, note)
     const found = await this.#old.read(old.id, deadline)
     if (found !== null) return this.#begin(old, found, deadline)
     // Between both looks another node may have imported it, and the browser may have come with our cookie.
-    const late = await this.#marks.read(old.id, deadline)
+    const late = await this.#notes.read(old.id, deadline)
     return late === undefined ? undefined : this.#follow(old, late)
   }
 
-  async #follow({ secret }: OldId, mark: Mark | typeof OVER): Promise<Lead> {
-    if (mark === OVER) return OVER
-    const id = deriveId(shardOf(mark.key), secret, 'import', mark.salt) as SessionId
+  async #follow({ secret }: OldId, note: Note | typeof OVER): Promise<Lead> {
+    if (note === OVER) return OVER
+    const id = deriveId(shardOf(note.key), secret, 'import', note.salt) as SessionId
     // It came with another cookie for the same ID, such as one that the old service has signed anew since.
-    if (this.#context.keyOf(id) !== mark.key) return undefined
+    if (this.#context.keyOf(id) !== note.key) return undefined
     return (await this.#sessions.get(id, { touch: false })) === null ? OVER : id
   }
 
@@ -111,7 +111,7 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
     const begun = this.#beginningOf(old, login, found)
     // Older than a session of ours may be: it has ended, as the others of its age have.
     if (begun === null) return undefined
-    const { record, next, mark } = begun
+    const { record, next, note } = begun
     const { calls } = this.#context
     const call = () => ({ now: this.#context.now(), deadline })
     const undo = () => calls.delete(record.key, call())
@@ -124,24 +124,24 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
       let isOver = outcome !== 'created'
       isOver ||= (await calls.replace(record.key, 1, next, { forward: begun.forward }, call())) !== 'created'
       // Asked after the session began: if it began before their end, it has ended with them.
-      isOver ||= record.userId !== null && (await this.#marks.hasUserEnded(record.userId, begun.since, deadline))
+      isOver ||= record.userId !== null && (await this.#notes.hasUserEnded(record.userId, begun.since, deadline))
       // For the same reason: if the old store was emptied before `invalidateAll`, that may not have met this session.
       const isGone = !isOver && (await this.#old.read(old.id, deadline)) === null
       if (isOver || isGone) await undo()
       if (isGone) return this.#take(old, deadline)
-      if (!(await this.#marks.create(old.id, isOver ? OVER : mark, found, deadline))) {
+      if (!(await this.#notes.create(old.id, isOver ? OVER : note, found, deadline))) {
         await undo()
         return this.#take(old, deadline)
       }
       if (isOver) return OVER
     } catch (error) {
-      // If the mark may have been written, it leads to this session.
+      // If the note may have been written, it leads to this session.
       if (!(error instanceof SessionStoreError && error.outcome === 'unknown')) await undo().catch(() => {})
       throw error
     }
     const userId = this.#context.userIdOf(next)
     this.#context.emit({ type: 'created', key: this.#context.keyOf(begun.id), userId, remembered: false })
-    return this.#follow(old, mark)
+    return this.#follow(old, note)
   }
 
   /** The session that takes the old one's place; `null` if it would have expired already. */
@@ -174,6 +174,6 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
     }
     const next = { ...record, key: context.keyOf(id), writeId: newWriteId() }
     const forward = { salt: nextSalt, until: absoluteExpiresAt }
-    return { record, next, forward, id, mark: { key: record.key, salt }, since }
+    return { record, next, forward, id, note: { key: record.key, salt }, since }
   }
 }

@@ -2,14 +2,14 @@ import { eachWrite } from '../guard/store-calls.ts'
 import { contextOf } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIdInput, UserIds } from '../session/users.ts'
-import { checkOptions, type OptionPlace } from '../text/check-options.ts'
+import { checkOptions, type OptionsOf } from '../text/check-options.ts'
 import { quote } from '../text/quote.ts'
 import { type CookieOptions, SessionCookie, withCookies } from '../visits/cookie.ts'
 import type { NodeVisits } from '../visits/node.ts'
 import type { Visit, VisitRequest } from '../visits/types.ts'
 import type { OldSessionId, OldSessions } from './from.ts'
 import { Import } from './import.ts'
-import { OVER } from './marks.ts'
+import { OVER } from './notes.ts'
 import { OldCookies } from './old-cookies.ts'
 import { OPTIONS, type SessionImporterOptions } from './options.ts'
 
@@ -51,7 +51,7 @@ export class SessionImporter<
 
   constructor(sessions: SessionManager<Data, Ids, Input>, options: SessionImporterOptions<Data, Ids, Input>) {
     const context = contextOf(sessions)
-    checkOptions(OPTIONS as OptionPlace<typeof options>, options)
+    checkOptions(OPTIONS as OptionsOf<typeof options>, options)
     this.#sessions = sessions
     this.#cookies = new OldCookies(options.from as OldSessions<never>)
     this.#imports = new Import(sessions, context, this.#cookies.name, options)

@@ -77,7 +77,7 @@ export class OldStore {
     return expiresAt !== null && expiresAt <= this.#context.now() ? null : session
   }
 
-  /** Removes a session. The mark keeps its cookie from being used again: if this fails, an event reports it, and the record expires. */
+  /** Removes a session. The note keeps its cookie from being used again: if this fails, an event reports it, and the record expires. */
   async destroy(id: string, deadline: number): Promise<void> {
     await askOldStore(this.#context, 'delete', deadline, async () => this.#from.destroy?.(id)).catch(() => {})
   }

@@ -1,5 +1,5 @@
 import type { Login, UserIds } from '../session/users.ts'
-import { aFunction, type OptionPlace, refuse } from '../text/check-options.ts'
+import { aFunction, type OptionsOf, refuse } from '../text/check-options.ts'
 import { isObject, type OldSession, type OldSessions } from './from.ts'
 
 /** Whose session an old one is: a login as `logIn` takes it, except that no password was verified for it. */
@@ -47,7 +47,7 @@ export interface SessionImporterOptions<
   toLogin(data: T, session: OldSession<T>): WhoseSession<Data, Ids, Input> | Promise<WhoseSession<Data, Ids, Input>>
 }
 
-export const OPTIONS: OptionPlace<SessionImporterOptions> = {
+export const OPTIONS: OptionsOf<SessionImporterOptions> = {
   where: 'sessionImporter',
   required: ['from', 'toLogin'],
   rules: {

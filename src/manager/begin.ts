@@ -36,7 +36,7 @@ export async function begin(context: Context, { owner, first, lifetime }: NewSes
 }
 
 /** Replaces a session by a new one; `null` if it ended meanwhile. */
-function takePlace(
+function replaceAtLogin(
   context: Context,
   current: Found,
   { owner, first, lifetime }: NewSession,
@@ -49,7 +49,7 @@ function takePlace(
     const next = newRecord(context, id, owner, data, call.now, lifetime)
     const outcome = await withinLimit(context, next, before.key, async () => {
       const outcome = await context.calls.replace(before.key, before.version, next, {}, call)
-      if (outcome === 'created') context.recentlyEnded.noteEnd(before.key)
+      if (outcome === 'created') context.recentlyEnded.addEnd(before.key)
       return outcome
     })
     context.reportOutcome(outcome, owner, before.key)
@@ -62,7 +62,7 @@ function takePlace(
 export async function beginInPlace(context: Context, ref: AnyRef, id: string, start: NewSession): Promise<AnySession> {
   const current = findCurrent(context, ref)
   const found = current instanceof Promise ? await current : current
-  let session = found === null ? null : await takePlace(context, found, start)
+  let session = found === null ? null : await replaceAtLogin(context, found, start)
   let before = found?.record ?? null
   if (session === null) {
     // Not live, or no longer. Its key is deleted anyway: it may lead to a successor, or be live for a node with a slower clock.
@@ -138,7 +138,7 @@ export async function regenerate(context: Context, ref: AnyRef, grace: number | 
     const outcome = await context.calls.replace(record.key, record.version, next, { forward }, context.call(now))
     context.reportOutcome(outcome, record, record.key)
     if (outcome !== 'created') return outcome
-    context.recentlyEnded.noteNewId(record.key, next.key)
+    context.recentlyEnded.addNewId(record.key, next.key)
     return { value: context.regenerated(record.key, nextId, next) }
   })
 }

@@ -49,7 +49,7 @@ export class Context {
   readonly options: ResolvedOptions
   readonly calls: StoreCalls
   readonly shape: DataShape<object>
-  /** Writers to one session take turns. */
+  /** Writers to one session wait for each other. */
   readonly writers: WriteQueue
   /** When this process last wrote down that a session was used, by key. */
   readonly touched: Recent<number>
@@ -152,7 +152,7 @@ export class Context {
   /** Deletes a session, and the successor that its key leads to. */
   async endSession(key: string, userId: string | null, reason: EndReason): Promise<boolean> {
     // Before the answer: even if it is lost, a slow response must not send this cookie again.
-    if (reason === 'logout') this.recentlyEnded.noteEnd(key)
+    if (reason === 'logout') this.recentlyEnded.addEnd(key)
     const existed = await this.calls.delete(key, this.call())
     if (existed) this.emit({ type: 'destroyed', key: key as SessionKey, userId: this.userIdOf({ userId }), reason })
     return existed
@@ -191,7 +191,7 @@ export class Context {
       const { record, forward, corrupt } = await this.calls.read(key, this.call(now))
       if (corrupt !== null) this.emit({ type: 'corrupt-record', key: key as SessionKey, cause: corrupt })
       if (forward === null) return { keys, record, isEnd: true }
-      this.recentlyEnded.noteNewId(key, forward.movedTo)
+      this.recentlyEnded.addNewId(key, forward.movedTo)
       key = forward.movedTo
     }
     return { keys, record: null, isEnd: false }

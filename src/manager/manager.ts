@@ -20,7 +20,7 @@ import {
 } from '../session/session.ts'
 import type { UserIdInput, UserIds } from '../session/users.ts'
 import { ANONYMOUS, checkAnonymous, checkLogin, type Login, passwordVersionOf } from '../session/users.ts'
-import { aFunction, checkOptions, type OptionPlace } from '../text/check-options.ts'
+import { aFunction, checkOptions, type OptionsOf } from '../text/check-options.ts'
 import { type Duration, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
 import { begin, beginInPlace, regenerate } from './begin.ts'
@@ -40,11 +40,11 @@ import { takeKey, touch, writeData, writeRecord } from './write.ts'
 
 const NAMESPACE_NAME = /^[A-Za-z0-9_.-]{1,32}$/
 
-const INVALIDATE_USER: OptionPlace<{ except: unknown; minPasswordVersion: unknown }> = {
+const INVALIDATE_USER: OptionsOf<{ except: unknown; minPasswordVersion: unknown }> = {
   where: 'invalidateUser',
   rules: { except: anExcept, minPasswordVersion: passwordVersionOf },
 }
-const INVALIDATE_ALL: OptionPlace<InvalidateAllOptions> = {
+const INVALIDATE_ALL: OptionsOf<InvalidateAllOptions> = {
   where: 'invalidateAll',
   rules: { signal: aSignal, onProgress: aFunction, except: anExcept },
 }
@@ -188,7 +188,7 @@ export class SessionManager<
     if (id === null) return
     const key = context.keyOf(id)
     // Before the answers: even if they are lost, a slow response must not send this cookie again.
-    context.recentlyEnded.noteEnd(key)
+    context.recentlyEnded.addEnd(key)
     const record = typeof session === 'object' ? recordOf(session!) : await context.storedRecord(key)
     const end = () => context.endSession(key, record?.userId ?? null, 'logout')
     const series = record && seriesOf(record)

@@ -7,7 +7,7 @@ import {
   aBoolean,
   aFunction,
   checkOptions,
-  type OptionPlace,
+  type OptionsOf,
   oneOf,
   type Rule,
   refuse,
@@ -130,11 +130,11 @@ const DAY = 86_400_000
 const METHODS = ['create', 'read', 'update', 'touch', 'replace', 'delete', 'deleteUser', 'listUser'] as const
 
 /** For `get`, in a manager and in a visit. */
-export const GET_OPTIONS: OptionPlace<{ touch?: boolean }> = { where: 'get', rules: { touch: aBoolean } }
+export const GET_OPTIONS: OptionsOf<{ touch?: boolean }> = { where: 'get', rules: { touch: aBoolean } }
 
 const LOG_IN = 'a login is logIn(session, { user }), which ends the session that was there'
 /** For `regenerate`, in a manager and in a visit. */
-export const REGENERATE_OPTIONS: OptionPlace<{ grace?: Duration }> = {
+export const REGENERATE_OPTIONS: OptionsOf<{ grace?: Duration }> = {
   where: 'regenerate',
   rules: { grace: durationUpTo('2m') },
   hints: Object.fromEntries(
@@ -151,14 +151,14 @@ const aStore: Rule = (value, name) => {
     )
 }
 
-const LIMIT: OptionPlace<NonNullable<SessionOptions['limit']>> = {
+const LIMIT: OptionsOf<NonNullable<SessionOptions['limit']>> = {
   where: 'limit',
   prefix: 'limit.',
   required: ['max'],
   rules: { max: wholeNumber(1), onLimit: oneOf('refuse', 'end-oldest') },
 }
 
-const MANAGER: OptionPlace<AnyOptions> = {
+const MANAGER: OptionsOf<AnyOptions> = {
   where: 'SessionManager',
   required: ['store'],
   hints: OPTION_HINTS,

@@ -14,21 +14,21 @@ export class RecentlyEnded {
   readonly #successors = new Recent<string>(LIFETIME)
 
   /** The session goes on under `to`. If `from` has ended meanwhile, so has its successor. */
-  noteNewId(from: string, to: string): void {
+  addNewId(from: string, to: string): void {
     this.#successors.set(from, to, performance.now())
-    if (this.isEnded(from)) this.noteEnd(to)
+    if (this.isEnded(from)) this.addEnd(to)
   }
 
   /** Session `to` replaced `from`, which has ended. If the browser logs in or out with `from` once more, `to` ends too. */
-  noteReplacement(from: string, to: string): void {
+  addReplacement(from: string, to: string): void {
     this.#successors.set(from, to, performance.now())
   }
 
   /** The browser logs in or out with a session or a remember token: it ends, and so do its successors, but not `exceptKey`. */
-  noteEnd(key: string, exceptKey: string | null = null): void {
+  addEnd(key: string, exceptKey: string | null = null): void {
     const now = performance.now()
     for (let each: string | undefined = key; each !== undefined && each !== exceptKey; ) {
-      // A successor that was marked before has marked its own successors. This also ends a ring.
+      // A successor that was added before has added its own successors. This also ends a ring.
       if (each !== key && this.isEnded(each)) return
       this.#ended.set(each, true, now)
       each = this.#successors.get(each, now)

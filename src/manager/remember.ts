@@ -222,7 +222,7 @@ export async function revokeToken(context: Context, token: string): Promise<void
   const parsed = parseToken(context.namespace, token)
   if (parsed === null) return
   // Before the answer: a slow response must not bring the token, or a session that began with it, to the browser again.
-  context.recentlyEnded.noteEnd(parsed.key)
+  context.recentlyEnded.addEnd(parsed.key)
   const series = await context.storedRecord(parsed.key)
   if (series?.kind === 'remember') await endSeries(context, series, 'logout')
 }

@@ -90,7 +90,7 @@ export function writeSeries(
 }
 
 /** The first use of a remembered session: from now on a spent token of its series, after the grace, is a stolen one. */
-export async function noteTouch(context: Context, session: SessionRecord): Promise<void> {
+export async function setTouched(context: Context, session: SessionRecord): Promise<void> {
   for (;;) {
     const found = await readSeries(context, session.parent!)
     if (found === null || found.series.touchedAt !== null) return
@@ -112,7 +112,7 @@ export async function endSeries(
   reason: SeriesEnd,
   exceptKey: string | null = null,
 ): Promise<void> {
-  if (reason === 'logout') context.recentlyEnded.noteEnd(key, exceptKey)
+  if (reason === 'logout') context.recentlyEnded.addEnd(key, exceptKey)
   const isOfUser = reason === 'theft' && context.options.onTheft === 'invalidate-user'
   const endSessions = async () => {
     if (isOfUser) return void (await context.endUser(userId!, { exceptKey: key }))

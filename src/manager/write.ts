@@ -10,7 +10,7 @@ import { quote } from '../text/quote.ts'
 import type { Context, Found } from './context.ts'
 import { find, fromSnapshot } from './lookup.ts'
 import { draftOf, encode, expiryOf, idleOf, isCookieDueAt, isTouchDue, isUntouched, seen } from './records.ts'
-import { noteTouch } from './series.ts'
+import { setTouched } from './series.ts'
 
 /** How often a new ID is drawn again; one more collision means that the generator repeats itself. */
 export const MAX_COLLISIONS = 5
@@ -212,7 +212,7 @@ async function writeTouch(context: Context, found: Found, now: number): Promise<
   const { seenAt, expiresAt } = seen(context, record, now)
   let outcome: 'touched' | 'gone'
   try {
-    if (record.parent !== null && isUntouched(record)) await noteTouch(context, record)
+    if (record.parent !== null && isUntouched(record)) await setTouched(context, record)
     outcome = await calls.touch(record.key, seenAt, expiresAt, context.call(now))
   } catch (error) {
     if (!(error instanceof SessionStoreError)) throw error

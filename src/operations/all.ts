@@ -1,5 +1,5 @@
 import type { SessionRecord } from '../contract/store.ts'
-import { checkOptions, type OptionPlace, wholeNumber } from '../text/check-options.ts'
+import { checkOptions, type OptionsOf, wholeNumber } from '../text/check-options.ts'
 import { aSignal, PAGE, recordsOf, requireScan, type Walker } from './walk.ts'
 
 /** A page with sessions of 16 KiB each is 16 MB. */
@@ -11,7 +11,7 @@ interface AllOptions {
   readonly pageSize?: number | undefined
 }
 
-const ALL: OptionPlace<AllOptions> = {
+const ALL: OptionsOf<AllOptions> = {
   where: 'all',
   rules: { signal: aSignal, pageSize: wholeNumber(1, MAX_PAGE) },
 }

@@ -1,5 +1,5 @@
 import { SessionStoreError } from '../contract/errors.ts'
-import { checkOptions, type OptionPlace } from '../text/check-options.ts'
+import { checkOptions, type OptionsOf } from '../text/check-options.ts'
 import { aSignal, PAGE, recordsOf, requireScan, type Walker } from './walk.ts'
 
 /** Options of `count`. */
@@ -7,7 +7,7 @@ interface CountOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-const COUNT: OptionPlace<CountOptions> = { where: 'count', rules: { signal: aSignal } }
+const COUNT: OptionsOf<CountOptions> = { where: 'count', rules: { signal: aSignal } }
 
 /** How many live sessions there are; of a namespace, those of its users. */
 export async function countSessions(walker: Walker, options: CountOptions): Promise<number> {

@@ -7,7 +7,7 @@ export type Rule = (value: unknown, name: string) => void
 export type Hints = Readonly<Record<string, string>>
 
 /** The options of one class, function or option. */
-export interface OptionPlace<O extends object> {
+export interface OptionsOf<O extends object> {
   /** The class or function that takes them, or the option that they are members of. */
   readonly where: string
   /** By name, in the order in which messages list them; the compiler reports a missing one. */
@@ -80,8 +80,8 @@ export function checkOptionNames(
  * Checks the names of options, then their values.
  * @throws TypeError that names the option, quotes what was given and says what would be right
  */
-export function checkOptions<O extends object>(place: OptionPlace<O>, options: unknown): asserts options is O {
-  const { where, rules, required = [], prefix = '', hints } = place
+export function checkOptions<O extends object>(of: OptionsOf<O>, options: unknown): asserts options is O {
+  const { where, rules, required = [], prefix = '', hints } = of
   checkOptionNames(where, options, Object.keys(rules), hints)
   for (const [name, check] of Object.entries<Rule>(rules)) {
     const value = (options as Record<string, unknown>)[name]

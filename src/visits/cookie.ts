@@ -3,7 +3,7 @@ import { DEFAULTS as ALL_DEFAULTS } from '../manager/options.ts'
 import type { SessionId } from '../session/id.ts'
 import type { Session } from '../session/session.ts'
 import type { UserIds } from '../session/users.ts'
-import { aBoolean, checkOptions, type OptionPlace, oneOf, type Rule, rule } from '../text/check-options.ts'
+import { aBoolean, checkOptions, type OptionsOf, oneOf, type Rule, rule } from '../text/check-options.ts'
 import { OPTION_HINTS } from '../text/option-hints.ts'
 import { quote } from '../text/quote.ts'
 
@@ -48,7 +48,7 @@ const aDomain: Rule = rule(
   value => typeof value === 'string' && value.length <= 253 && DOMAIN.test(value),
 )
 
-const COOKIE: OptionPlace<CookieOptions> = {
+const COOKIE: OptionsOf<CookieOptions> = {
   where: 'cookie',
   prefix: 'cookie.',
   hints: OPTION_HINTS,

@@ -1,6 +1,6 @@
 import { contextOf } from '../manager/context.ts'
 import { DEFAULTS } from '../manager/options.ts'
-import { checkOptions, type OptionPlace, type Rule } from '../text/check-options.ts'
+import { checkOptions, type OptionsOf, type Rule } from '../text/check-options.ts'
 import { OPTION_HINTS, REMEMBER_COOKIE_HINTS } from '../text/option-hints.ts'
 import { quote } from '../text/quote.ts'
 import { aCookieName, type CookieOptions, checkCookie, SessionCookie } from './cookie.ts'
@@ -17,7 +17,7 @@ export interface VisitOptions {
   trustedOrigins?: readonly string[]
 }
 
-const REMEMBER_COOKIE: OptionPlace<NonNullable<VisitOptions['rememberCookie']>> = {
+const REMEMBER_COOKIE: OptionsOf<NonNullable<VisitOptions['rememberCookie']>> = {
   where: 'rememberCookie',
   prefix: 'rememberCookie.',
   required: ['name'],
@@ -25,7 +25,7 @@ const REMEMBER_COOKIE: OptionPlace<NonNullable<VisitOptions['rememberCookie']>> 
   rules: { name: aCookieName },
 }
 
-const RULES: OptionPlace<VisitOptions>['rules'] = {
+const RULES: OptionsOf<VisitOptions>['rules'] = {
   cookie: checkCookie,
   rememberCookie: value => checkOptions(REMEMBER_COOKIE, value),
   trustedOrigins: originSet,

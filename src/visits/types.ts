@@ -6,7 +6,7 @@ import type { Duration } from '../text/duration.ts'
 import type { ResponseCookie } from './cookie.ts'
 import type { HeadRules } from './head.ts'
 
-/** One request's handle on its session. Reads the store once at most; sends cookies by itself. Methods that write take turns. */
+/** One request's handle on its session. Reads the store once at most; sends cookies by itself. Methods that write run one after the other. */
 export interface Visit<
   Data extends object = Record<string, unknown>,
   Ids extends UserIds = 'bigint',

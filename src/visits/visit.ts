@@ -11,7 +11,7 @@ import { isId, type SessionId } from '../session/id.ts'
 import { isCookieDue, recordOf, type Session, type UserSession } from '../session/session.ts'
 import type { UserIdInput, UserIds } from '../session/users.ts'
 import { checkAnonymous, checkLogin } from '../session/users.ts'
-import { checkOptions, type OptionPlace } from '../text/check-options.ts'
+import { checkOptions, type OptionsOf } from '../text/check-options.ts'
 import { IS_DEBUG, noSession } from '../text/debug.ts'
 import { aDuration, type Duration } from '../text/duration.ts'
 import { type ResponseCookie, responseCookie } from './cookie.ts'
@@ -34,7 +34,7 @@ import type { VisitsSetup } from './setup.ts'
 import type { Visit as PublicVisit, VisitLogin, VisitRequest } from './types.ts'
 
 // Misspelt, `freshWithin` would let a stolen session through.
-const REQUIRE_USER: OptionPlace<{ freshWithin?: Duration }> = {
+const REQUIRE_USER: OptionsOf<{ freshWithin?: Duration }> = {
   where: 'requireUser',
   rules: { freshWithin: aDuration },
 }
@@ -64,8 +64,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #reading: Promise<Session<Data, Ids> | null> | null = null
   /** Whether a read so far counts as a use of the session: a poll does not. */
   #isUsed = false
-  /** Methods that write take turns. Never rejects. */
-  #turn: Promise<void> | null = null
+  /** Methods that write run one after the other. Never rejects. */
+  #lastWrite: Promise<void> | null = null
   /** A write found that the session had ended: nothing begins in its place. */
   #hasEnded = false
   /** Whether the anonymous session that began here ends if the browser logs in or out before the head is written. */
@@ -114,7 +114,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   }
 
   create(anonymous?: { data?: Partial<Input> }): Promise<Session<Data, Ids>> {
-    return this.#inTurn(async () => {
+    return this.#queued(async () => {
       if (anonymous !== undefined) checkAnonymous(anonymous)
       this.#mayBegin()
       const before = await this.get(NO_TOUCH)
@@ -124,14 +124,14 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       if (before === null) return this.#deliver(session)
       return this.#deliver(session, async () => {
         await this.#sessions.destroy(before)
-        this.#context.recentlyEnded.noteReplacement(before.key, session.key)
+        this.#context.recentlyEnded.addReplacement(before.key, session.key)
         return session
       })
     })
   }
 
   update<R>(change: Change<Data, R>): Promise<Session<Data, Ids> | null> {
-    return this.#inTurn(async () => {
+    return this.#queued(async () => {
       const session = await this.get()
       if (session !== null) return this.#takeWritten(await this.#sessions.update(session, change))
       this.#mayBegin()
@@ -142,7 +142,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   }
 
   take<K extends keyof Data & string>(key: K): Promise<Data[K] | undefined> {
-    return this.#inTurn(async () => {
+    return this.#queued(async () => {
       const before = await this.get()
       if (before === null || !Object.hasOwn(before.data as object, key)) return undefined
       const { session, value } = await takeKey(this.#context.begin(), before, key)
@@ -152,7 +152,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   }
 
   logIn(given: VisitLogin<Data, Ids, Input>): Promise<UserSession<Data, Ids>> {
-    return this.#inTurn(async () => {
+    return this.#queued(async () => {
       checkLogin('logIn', given, 'remember')
       const { remember, ...login } = given
       this.#mayBegin()
@@ -178,7 +178,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   }
 
   regenerate(options?: { grace?: Duration }): Promise<Session<Data, Ids> | null> {
-    return this.#inTurn(async () => {
+    return this.#queued(async () => {
       const current = await this.#current()
       if (current === null || this.#session === null) return this.#sessions.regenerate(null, options)
       this.#mayBegin()
@@ -197,7 +197,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   }
 
   logOut(): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#queued(async () => {
       const current = await this.#current()
       const { cookie, rememberCookie } = this.#setup
       // If several cookies came none is trusted, but one of them is the user's own: all end.
@@ -247,7 +247,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
 
   /** The headers of a response that is sent now. The visit finishes: it keeps no session that no browser will have. */
   finalRules(): HeadRules {
-    if (this.#turn !== null) warnNotAwaited()
+    if (this.#lastWrite !== null) warnNotAwaited()
     this.#stopWatching()
     const rules = this.#rules()
     // Another request of the browser logged in or out while this session began. Its response has the right cookie.
@@ -497,19 +497,19 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   }
 
   /** Runs a method that writes after those that were called before it. `get` does not wait, so that they may call it. */
-  async #inTurn<T>(method: () => Promise<T>): Promise<T> {
+  async #queued<T>(method: () => Promise<T>): Promise<T> {
     this.#open()
-    const before = this.#turn
+    const before = this.#lastWrite
     let end!: () => void
-    const turn = new Promise<void>(resolve => {
+    const own = new Promise<void>(resolve => {
       end = resolve
     })
-    this.#turn = turn
+    this.#lastWrite = own
     try {
       if (before !== null) await before
       return await method()
     } finally {
-      if (this.#turn === turn) this.#turn = null
+      if (this.#lastWrite === own) this.#lastWrite = null
       end()
     }
   }

@@ -14,7 +14,7 @@ import {
   type StoreCall,
   SWEEP_MARGIN,
 } from '../../src/contract/store.ts'
-import { checkOptions, type OptionPlace, wholeNumber } from '../../src/text/check-options.ts'
+import { checkOptions, type OptionsOf, wholeNumber } from '../../src/text/check-options.ts'
 
 /** Options of a `MemoryStore`. */
 export interface MemoryStoreOptions {
@@ -27,7 +27,7 @@ export interface MemoryStoreOptions {
   maxRecords?: number
 }
 
-const OPTIONS: OptionPlace<MemoryStoreOptions> = {
+const OPTIONS: OptionsOf<MemoryStoreOptions> = {
   where: 'MemoryStore',
   rules: { maxRecords: wholeNumber(1) },
 }
@@ -180,17 +180,17 @@ export class MemoryStore implements Store {
 
   async scan(cursor: string | null, limit: number, { now }: StoreCall): Promise<ScanPage> {
     const { parts } = this.#entries
-    let place = Number(cursor)
-    if (cursor !== null && (String(place) !== cursor || parts[place] === undefined))
+    let index = Number(cursor)
+    if (cursor !== null && (String(index) !== cursor || parts[index] === undefined))
       throw new TypeError('cursor: expected null, or the next of the page before')
     const records: SessionRecord[] = []
     const forwards: string[] = []
-    for (; place < parts.length && records.length + forwards.length < limit; place++)
-      for (const entry of parts[place]!.values()) {
+    for (; index < parts.length && records.length + forwards.length < limit; index++)
+      for (const entry of parts[index]!.values()) {
         if (entry.kind === 'forward') forwards.push(entry.key)
         else if (entry.expiresAt > now) records.push({ ...entry })
       }
-    return { records, forwards, next: place < parts.length ? String(place) : null }
+    return { records, forwards, next: index < parts.length ? String(index) : null }
   }
 
   async count({ now }: StoreCall): Promise<number> {
@@ -221,10 +221,10 @@ export class MemoryStore implements Store {
   #makeRoom(wanted: number, now: number, spared: Kept | null): void {
     if (this.#size + wanted <= this.#max) return
     // Several at once: finding the first entry of a Set is slow after many deletions.
-    const places = Math.max(wanted, Math.ceil(this.#max / 1000))
+    const room = Math.max(wanted, Math.ceil(this.#max / 1000))
     for (const entries of [this.#expiredBefore(now + 1), this.#anonymous])
       for (const entry of entries) {
-        if (this.#size + places <= this.#max) return
+        if (this.#size + room <= this.#max) return
         if (entry !== spared) this.#drop(entry)
       }
     if (this.#size + wanted <= this.#max) return
@@ -263,7 +263,7 @@ export class MemoryStore implements Store {
     join(this.#spans, spanOf(entry), entry)
     if (entry.kind === 'forward') return
     if (entry.userId !== null) join(this.#users.of(entry.userId), entry.userId, entry)
-    // A record of another kind without a user, such as the mark of an imported session, is never dropped for a visitor.
+    // A record of another kind without a user, such as the note of an imported session, is never dropped for a visitor.
     else if (entry.kind === 'session') this.#anonymous.add(entry)
   }
 

@@ -23,7 +23,7 @@ local function get(key)
   return type(reply) == 'string' and reply or nil
 end
 
--- The header line as a table, or nil for anything else: a forward, a mark, a value that another program wrote.
+-- The header line as a table, or nil for anything else: a forward, a tombstone, a value that another program wrote.
 local function parse(value)
   local r, tail, data = {}, nil, nil
   r.kind, r.version, r.writeId, r.created, r.seen, r.expires, r.absolute, r.kept, tail, r.passwordVersion, r.parent, r.userId, data =
@@ -165,13 +165,13 @@ return {version and 'updated' or 'touched', clock}
 export const DELETE = script(`
 local value = get(KEYS[1])
 if movedTo(value) then return {'moved', clock, movedTo(value)} end
--- The mark of a login stays, so that the login repeated is recognised.
+-- The tombstone of a login stays, so that the login repeated is recognised.
 if not value or string.sub(value, 1, 2) ~= 'x ' then redis.call('DEL', KEYS[1]) end
 for i = 2, #KEYS do redis.call('DEL', KEYS[i]) end
 return {parse(value) and 'ended' or 'absent', clock}
 `)
 
-/** Ends a record for a login on another slot, and leaves its mark. KEYS: record. ARGV: version, write ID, life of the mark. */
+/** Ends a record for a login on another slot, and leaves its tombstone. KEYS: record. ARGV: version, write ID, life of the tombstone. */
 export const LEAVE = script(`
 local value = get(KEYS[1])
 if value == 'x ' .. ARGV[4] then return {'ended', clock} end

@@ -13,7 +13,7 @@ import {
   type StoreCall,
   SWEEP_MARGIN,
 } from '../../src/contract/store.ts'
-import { aBoolean, checkOptions, type OptionPlace, rule } from '../../src/text/check-options.ts'
+import { aBoolean, checkOptions, type OptionsOf, rule } from '../../src/text/check-options.ts'
 import { linkTo, type RedisClient } from './client.ts'
 import { type Answer, type Call, Commands, callUntil } from './commands.ts'
 import { NotReady, refusalOf, storeError } from './errors.ts'
@@ -36,7 +36,7 @@ export interface RedisStoreOptions {
   singleSlot?: boolean
 }
 
-const OPTIONS: OptionPlace<RedisStoreOptions> = {
+const OPTIONS: OptionsOf<RedisStoreOptions> = {
   where: 'RedisStore',
   rules: {
     // A brace would move the hash tag of Redis Cluster.
@@ -262,7 +262,7 @@ export class RedisStore implements Store {
   }
 
   // Across two slots of a cluster: read the old record, write the new one, then end the old one if it has not changed since.
-  // The last step decides, and leaves a mark with the write ID. By the mark a repeated call knows its own work, and several
+  // The last step decides, and leaves a tombstone with the write ID. By it a repeated call knows its own work, and several
   // logins over one old session know which was first. A process that dies in between leaves both records; no browser has
   // the new ID.
   async #move(

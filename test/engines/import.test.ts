@@ -1,4 +1,4 @@
-// Old sessions are imported once on each kind of database: the marks are records without a user, and the IDs are derived.
+// Old sessions are imported once on each kind of database: the notes are records without a user, and the IDs are derived.
 import { expect, it } from 'vitest'
 import { connectSid, cookieAt, replacement } from '../support/old-sessions.ts'
 import { onRealStores } from '../support/real-stores.ts'

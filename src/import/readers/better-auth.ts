@@ -1,4 +1,4 @@
-import { aFunction, checkOptions, type OptionPlace } from '../../text/check-options.ts'
+import { aFunction, checkOptions, type OptionsOf } from '../../text/check-options.ts'
 import { instant, isObject, nameOf, type OldCookie, type OldSessions } from '../from.ts'
 import { aCookie, aSecret } from './callback-store.ts'
 import { decoded, type Secret, secretsFrom, signedId } from './signature.ts'
@@ -21,7 +21,7 @@ export interface FromBetterAuthOptions {
   destroy?(token: string): unknown
 }
 
-const OPTIONS: OptionPlace<FromBetterAuthOptions> = {
+const OPTIONS: OptionsOf<FromBetterAuthOptions> = {
   where: 'fromBetterAuth',
   prefix: 'fromBetterAuth: ',
   required: ['secret', 'cookie', 'read'],

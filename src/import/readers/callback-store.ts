@@ -1,5 +1,5 @@
 // The readers of express-session and @fastify/session: signed cookies, and stores that call back.
-import { checkOptions, type OptionPlace, type Rule, rule } from '../../text/check-options.ts'
+import { checkOptions, type OptionsOf, type Rule, rule } from '../../text/check-options.ts'
 import { answerOf, instant, isObject, lastUse, type OldCookie, type OldSessions } from '../from.ts'
 import { decoded, type Secret, secretsFrom, signedId } from './signature.ts'
 
@@ -57,7 +57,7 @@ export interface FromExpressSessionOptions {
   cookie?: string | OldCookie
 }
 
-const EXPRESS: OptionPlace<FromExpressSessionOptions> = {
+const EXPRESS: OptionsOf<FromExpressSessionOptions> = {
   where: 'fromExpressSession',
   prefix: 'fromExpressSession: ',
   required: ['secret', 'store'],
@@ -88,7 +88,7 @@ export interface FromFastifySessionOptions extends FromExpressSessionOptions {
 
 const aText = rule('text', value => typeof value === 'string')
 
-const FASTIFY: OptionPlace<FromFastifySessionOptions> = {
+const FASTIFY: OptionsOf<FromFastifySessionOptions> = {
   where: 'fromFastifySession',
   prefix: 'fromFastifySession: ',
   required: ['secret', 'store'],

@@ -1,4 +1,4 @@
-import { checkOptions, type OptionPlace } from '../../text/check-options.ts'
+import { checkOptions, type OptionsOf } from '../../text/check-options.ts'
 import type { OldCookie, OldSessions } from '../from.ts'
 import { aCookie, aSecret } from './callback-store.ts'
 import { heldIn, keygripCookie } from './keygrip.ts'
@@ -12,7 +12,7 @@ export interface FromCookieSessionOptions {
   cookie?: string | OldCookie
 }
 
-const OPTIONS: OptionPlace<FromCookieSessionOptions> = {
+const OPTIONS: OptionsOf<FromCookieSessionOptions> = {
   where: 'fromCookieSession',
   prefix: 'fromCookieSession: ',
   required: ['keys'],

@@ -1,5 +1,5 @@
 import { createDecipheriv, createHmac, pbkdf2Sync } from 'node:crypto'
-import { checkOptions, type OptionPlace } from '../../text/check-options.ts'
+import { checkOptions, type OptionsOf } from '../../text/check-options.ts'
 import { isObject, type OldCookie, type OldSessions } from '../from.ts'
 import { aCookie } from './callback-store.ts'
 import { decoded, matching } from './signature.ts'
@@ -23,7 +23,7 @@ const aPassword = (value: unknown) => {
     )
 }
 
-const OPTIONS: OptionPlace<FromIronSessionOptions> = {
+const OPTIONS: OptionsOf<FromIronSessionOptions> = {
   where: 'fromIronSession',
   prefix: 'fromIronSession: ',
   required: ['password', 'cookie'],

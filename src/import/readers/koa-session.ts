@@ -1,4 +1,4 @@
-import { checkOptions, type OptionPlace } from '../../text/check-options.ts'
+import { checkOptions, type OptionsOf } from '../../text/check-options.ts'
 import { instant, isObject, lastUse, type OldCookie, type OldSession, type OldSessions } from '../from.ts'
 import { aCookie, aSecret, aStore } from './callback-store.ts'
 import { heldIn, keygripCookie } from './keygrip.ts'
@@ -20,7 +20,7 @@ export interface FromKoaSessionOptions {
   cookie?: string | OldCookie
 }
 
-const OPTIONS: OptionPlace<FromKoaSessionOptions> = {
+const OPTIONS: OptionsOf<FromKoaSessionOptions> = {
   where: 'fromKoaSession',
   prefix: 'fromKoaSession: ',
   required: ['keys'],

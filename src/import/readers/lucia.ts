@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { aBoolean, checkOptions, type OptionPlace, rule } from '../../text/check-options.ts'
+import { aBoolean, checkOptions, type OptionsOf, rule } from '../../text/check-options.ts'
 import { isObject, type OldCookie, type OldSessions } from '../from.ts'
 import { aCookie } from './callback-store.ts'
 import { byAdapter } from './next-auth.ts'
@@ -23,7 +23,7 @@ export interface FromLuciaOptions<S, U> {
 const isAdapter = (value: unknown) =>
   isObject(value) && typeof value.getSessionAndUser === 'function' && typeof value.deleteSession === 'function'
 
-const OPTIONS: OptionPlace<FromLuciaOptions<unknown, unknown>> = {
+const OPTIONS: OptionsOf<FromLuciaOptions<unknown, unknown>> = {
   where: 'fromLucia',
   prefix: 'fromLucia: ',
   required: ['adapter'],

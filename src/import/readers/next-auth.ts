@@ -1,5 +1,5 @@
 import { hkdfSync } from 'node:crypto'
-import { checkOptions, type OptionPlace, rule } from '../../text/check-options.ts'
+import { checkOptions, type OptionsOf, rule } from '../../text/check-options.ts'
 import { instant, isObject, nameOf, type OldCookie, type OldSessions } from '../from.ts'
 import { aCookie, aSecret } from './callback-store.ts'
 import { decrypt } from './jwe.ts'
@@ -27,7 +27,7 @@ export interface FromNextAuthOptions<T> {
   secret?: Secret | readonly Secret[]
 }
 
-const OPTIONS: OptionPlace<FromNextAuthOptions<unknown>> = {
+const OPTIONS: OptionsOf<FromNextAuthOptions<unknown>> = {
   where: 'fromNextAuth',
   prefix: 'fromNextAuth: ',
   required: ['cookie'],

@@ -44,7 +44,7 @@ export type Content = 'key' | 'word' | 'id' | 'name' | 'data' | 'integer'
 /** The differences between the SQL of the databases. */
 export interface Dialect {
   /** Quotes an identifier. */
-  readonly mark: '"' | '`'
+  readonly quote: '"' | '`'
   readonly greatest: string
   readonly least: string
   /** Equality that treats NULL as a value. */

@@ -1,5 +1,5 @@
 // The two tables, the options that name them, and one migration for all databases.
-import { type OptionPlace, rule } from '../../../src/text/check-options.ts'
+import { type OptionsOf, rule } from '../../../src/text/check-options.ts'
 import type { Content, Dialect, Steps } from './engine.ts'
 import { Refusal } from './retry.ts'
 
@@ -26,10 +26,10 @@ const identifier = rule(
 /** The options of one store; `more` are those that it alone has. */
 export const optionsOf = <O extends SqlStoreOptions = SqlStoreOptions>(
   where: string,
-  more: Omit<OptionPlace<O>['rules'], keyof SqlStoreOptions>,
-): OptionPlace<O> => ({
+  more: Omit<OptionsOf<O>['rules'], keyof SqlStoreOptions>,
+): OptionsOf<O> => ({
   where,
-  rules: { table: identifier, schema: identifier, ...more } as OptionPlace<O>['rules'],
+  rules: { table: identifier, schema: identifier, ...more } as OptionsOf<O>['rules'],
   hints: { userIds: 'the SessionManager has it, a store keeps any user ID as text' },
 })
 
@@ -77,12 +77,12 @@ export interface Names {
   readonly schema: string | null
 }
 
-export function namesOf({ table = 'coatcheck_sessions', schema }: SqlStoreOptions, { mark }: Dialect): Names {
-  const within = schema === undefined ? '' : `${mark}${schema}${mark}.`
+export function namesOf({ table = 'coatcheck_sessions', schema }: SqlStoreOptions, { quote }: Dialect): Names {
+  const within = schema === undefined ? '' : `${quote}${schema}${quote}.`
   const plain = { sessions: table, users: `${table}_users` }
   return {
-    sessions: `${within}${mark}${plain.sessions}${mark}`,
-    users: `${within}${mark}${plain.users}${mark}`,
+    sessions: `${within}${quote}${plain.sessions}${quote}`,
+    users: `${within}${quote}${plain.users}${quote}`,
     plain,
     schema: schema ?? null,
   }
@@ -90,8 +90,8 @@ export function namesOf({ table = 'coatcheck_sessions', schema }: SqlStoreOption
 
 /** The statements that create the tables. */
 export function ddl(names: Names, dialect: Dialect): readonly string[] {
-  const { types, mark, tableOptions, partialIndexes, indexesInSchema } = dialect
-  const within = indexesInSchema && names.schema !== null ? `${mark}${names.schema}${mark}.` : ''
+  const { types, quote, tableOptions, partialIndexes, indexesInSchema } = dialect
+  const within = indexesInSchema && names.schema !== null ? `${quote}${names.schema}${quote}.` : ''
   const table = (which: 'sessions' | 'users', columns: readonly Column[], key: string) => {
     const plain = names.plain[which]
     const indexes = [
@@ -103,13 +103,13 @@ export function ddl(names: Names, dialect: Dialect): readonly string[] {
     const lines = [
       ...columns.map(({ name, holds, notNull }) => `${name} ${types[holds]}${notNull ? ' NOT NULL' : ''}`),
       `PRIMARY KEY (${key})`,
-      ...(partialIndexes ? [] : indexes.map(({ name, on }) => `KEY ${mark}${name}${mark} (${on})`)),
+      ...(partialIndexes ? [] : indexes.map(({ name, on }) => `KEY ${quote}${name}${quote} (${on})`)),
     ]
     return [
       `CREATE TABLE IF NOT EXISTS ${names[which]} (\n${lines.map(line => `  ${line}`).join(',\n')}\n)${tableOptions}`,
       ...(partialIndexes ? indexes : []).map(
         ({ name, on, where }) =>
-          `CREATE INDEX IF NOT EXISTS ${within}${mark}${name}${mark} ON ${within ? `${mark}${plain}${mark}` : names[which]} (${on})${where && ` WHERE ${where}`}`,
+          `CREATE INDEX IF NOT EXISTS ${within}${quote}${name}${quote} ON ${within ? `${quote}${plain}${quote}` : names[which]} (${on})${where && ` WHERE ${where}`}`,
       ),
     ]
   }

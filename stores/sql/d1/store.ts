@@ -1,6 +1,6 @@
 import type { StoreOperation } from '../../../src/contract/errors.ts'
 import type { ReplaceOutcome, StoreCall } from '../../../src/contract/store.ts'
-import { checkOptions, type OptionPlace } from '../../../src/text/check-options.ts'
+import { checkOptions, type OptionsOf } from '../../../src/text/check-options.ts'
 import type { Row, Values } from '../base/engine.ts'
 import { endOf, retry } from '../base/retry.ts'
 import { optionsOf, type SqlStoreOptions } from '../base/schema.ts'
@@ -12,7 +12,7 @@ import { checkD1, type D1Client, D1Engine } from './engine.ts'
 export type D1StoreOptions = Pick<SqlStoreOptions, 'table'>
 
 const { rules, hints } = optionsOf('D1Store', {})
-const OPTIONS: OptionPlace<D1StoreOptions> = {
+const OPTIONS: OptionsOf<D1StoreOptions> = {
   where: 'D1Store',
   rules: { table: rules.table },
   hints: { ...hints, schema: 'the database has one schema' },

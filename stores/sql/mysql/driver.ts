@@ -18,7 +18,7 @@ const utf8 = (type: string) => `${type} CHARACTER SET utf8mb4 COLLATE utf8mb4_bi
 
 /** How MySQL and MariaDB write statements. */
 export const MYSQL = {
-  mark: '`',
+  quote: '`',
   greatest: 'GREATEST',
   least: 'LEAST',
   same: '<=>',

@@ -59,7 +59,7 @@ export function mysqlStatements(names: Names) {
   // JSON_ARRAY would encode a VARBINARY.
   const cells = SESSION_COLUMNS.map(({ name, holds }) => (holds === 'id' ? `CONVERT(${name} USING utf8mb4)` : name))
   const row = `SELECT JSON_ARRAY(${cells.join(', ')}) AS cells FROM ${sessions}`
-  const places = (size: number) => Array.from({ length: size }, (_, i) => `:k${i}`).join(', ')
+  const placeholders = (size: number) => Array.from({ length: size }, (_, i) => `:k${i}`).join(', ')
 
   return {
     ...common,
@@ -68,7 +68,7 @@ export function mysqlStatements(names: Names) {
     list: `${common.list} ${ALL}`,
     /** The statements of `sharedFind`: for one row, and for each of `READ_SIZES`. */
     readOne: `${row} WHERE id = :id LIMIT 1`,
-    readMany: READ_SIZES.map(size => `${row} WHERE id IN (${places(size)}) LIMIT ${size}`),
+    readMany: READ_SIZES.map(size => `${row} WHERE id IN (${placeholders(size)}) LIMIT ${size}`),
     /** Adds the user's row if there is none yet. IGNORE would cut long values, but the manager gives none. */
     insertUser: `INSERT IGNORE INTO ${users} (namespace, user_id, min_password_version, min_password_version_until, expires_at)
       VALUES (:namespace, :userId, 0, 0, :userUntil)`,

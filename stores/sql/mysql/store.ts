@@ -40,8 +40,8 @@ export class MysqlStore extends SqlStore {
     if (keys.length === 1) return this.select('read', this.texts.readOne, { id: keys[0]! }, end)
     const at = READ_SIZES.findIndex(size => size >= keys.length)
     // Fills up with the last key: lists of any length would need a prepared statement for each length.
-    const places = Array.from({ length: READ_SIZES[at]! }, (_, i) => [`k${i}`, keys[i] ?? keys.at(-1)!])
-    return this.select('read', this.texts.readMany[at]!, Object.fromEntries(places), end)
+    const placeholders = Array.from({ length: READ_SIZES[at]! }, (_, i) => [`k${i}`, keys[i] ?? keys.at(-1)!])
+    return this.select('read', this.texts.readMany[at]!, Object.fromEntries(placeholders), end)
   }
 
   protected override *write(pending: Pending): Steps<boolean> {

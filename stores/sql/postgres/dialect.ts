@@ -7,7 +7,7 @@ const epoch = (clock: string) => `(extract(epoch FROM ${clock}) * 1000)::bigint`
 const BY_BYTES = 'text COLLATE "C"'
 
 export const DIALECT: Dialect = {
-  mark: '"',
+  quote: '"',
   greatest: 'GREATEST',
   least: 'LEAST',
   same: 'IS NOT DISTINCT FROM',

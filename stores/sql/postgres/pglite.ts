@@ -23,11 +23,11 @@ const LEFT = Symbol('rolled back')
 /** A PGlite as the pool of a `PostgresStore`: for tests, and for applications that embed the database. */
 export function pglite(database: Pglite): PgPool {
   if (typeof database?.transaction !== 'function') throw new TypeError('pglite expects a PGlite')
-  return { connect: answer => answer(null, new Turn(database)) }
+  return { connect: answer => answer(null, new Lease(database)) }
 }
 
-/** One turn on the only connection: statements, or one transaction. */
-class Turn implements PgClient {
+/** Exclusive use of the only connection: statements, or one transaction. */
+class Lease implements PgClient {
   readonly #database: Pglite
   #scope: Pick<Pglite, 'query'>
   /** Ends the transaction. */
@@ -59,7 +59,7 @@ class Turn implements PgClient {
     this.#over = this.#database.transaction(
       tx =>
         new Promise<void>((commit, rollBack) => {
-          // Given up while it waited for its turn.
+          // Given up while it waited for the connection.
           if (this.#isReleased) return rollBack(LEFT)
           this.#scope = tx
           this.#end = isCommit => (isCommit ? commit() : rollBack(LEFT))

@@ -44,8 +44,8 @@ const NOTHING: Outcome = { rows: [], changed: 0 }
 const ROLLED_BACK = Symbol('rolled back')
 const ignore = () => {}
 
-/** A place for one statement or transaction. There are as many as the pool has connections. */
-class Place {
+/** The use of one connection for one statement or transaction. There are as many as the pool has connections. */
+class Lease {
   readonly #sql: PostgresJs
   /** `null` before the BEGIN was answered, and once the transaction is over. */
   #transaction: Transaction | null = null
@@ -137,19 +137,19 @@ class Place {
   }
 }
 
-export function postgresJsDriver(sql: PostgresJs, prepare: boolean): Driver<Place> {
+export function postgresJsDriver(sql: PostgresJs, prepare: boolean): Driver<Lease> {
   const statements = new Statements(prepare)
   const max = Number(sql.options?.max)
-  const waiting: ((error: unknown, place: Place) => void)[] = []
+  const waiting: ((error: unknown, lease: Lease) => void)[] = []
   let free = max >= 1 ? max : 10
   let isServing = false
   const serve = () => {
-    // A caller that waited for too long gives its place back at once, which calls this again.
+    // A caller that waited for too long gives its lease back at once, which calls this again.
     if (isServing) return
     isServing = true
     for (; free > 0 && waiting.length > 0; ) {
       free -= 1
-      waiting.shift()!(null, new Place(sql))
+      waiting.shift()!(null, new Lease(sql))
     }
     isServing = false
   }
@@ -171,22 +171,22 @@ export function postgresJsDriver(sql: PostgresJs, prepare: boolean): Driver<Plac
       waiting.push(answer)
       serve()
     },
-    release(place, destroy) {
-      if (destroy) place.leave()
+    release(lease, destroy) {
+      if (destroy) lease.leave()
       free += 1
       serve()
     },
-    send(place, text, values: Values, answer) {
+    send(lease, text, values: Values, answer) {
       if (text === 'BEGIN')
-        return place.begin((error, outcome) => answer(outcome ? null : withoutConnection(error), outcome))
-      if (text === 'COMMIT' || text === 'ROLLBACK') return place.end(text === 'COMMIT' ? 'commit' : 'rollBack', answer)
+        return lease.begin((error, outcome) => answer(outcome ? null : withoutConnection(error), outcome))
+      if (text === 'COMMIT' || text === 'ROLLBACK') return lease.end(text === 'COMMIT' ? 'commit' : 'rollBack', answer)
       const compiled = statements.compile(text)
-      place.send(compiled.text, bind(compiled, values), compiled.name !== '', nameOf, (error, outcome) => {
+      lease.send(compiled.text, bind(compiled, values), compiled.name !== '', nameOf, (error, outcome) => {
         statements.learn(error)
         answer(error, outcome)
       })
     },
-    cancel: place => place.cancel(),
+    cancel: lease => lease.cancel(),
     // postgres does not tell.
     isOpen: () => false,
     // A cancel request names a connection and no statement. If the network held it up, it ends a later statement.

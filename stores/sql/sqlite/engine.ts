@@ -14,8 +14,8 @@ import {
 } from '../base/engine.ts'
 import { type Failure, NOT_MIGRATED, Refusal } from '../base/retry.ts'
 import { rowOf } from '../base/rows.ts'
+import { CallQueue } from './call-queue.ts'
 import { answersLater, has, type SqliteDatabase, type SqliteStatement } from './driver.ts'
-import { Turns } from './turns.ts'
 
 /**
  * How long SQLite itself may wait for another process's lock, in ms: it blocks the event loop meanwhile. A transaction
@@ -44,7 +44,7 @@ function failureOf(error: unknown): Failure {
 
 /** How SQLite writes statements, wherever it runs. */
 export const SQLITE = {
-  mark: '"',
+  quote: '"',
   greatest: 'max',
   least: 'min',
   same: 'IS',
@@ -77,8 +77,8 @@ export class SqliteEngine implements Engine {
   readonly #forFirst = new Map<string, Prepared>()
   readonly #unfinished = new Set<Prepared>()
   // Two queues, because in WAL mode no lock stops a reader.
-  readonly #reads = new Turns(failureOf)
-  readonly #writes = new Turns(failureOf)
+  readonly #reads = new CallQueue(failureOf)
+  readonly #writes = new CallQueue(failureOf)
   #isReady = false
 
   constructor(database: SqliteDatabase) {

@@ -39,11 +39,11 @@ it('leaves what says that a session of another library is over', async () => {
   const { sessions, store, clock } = setUp()
   const visitor = await sessions.create()
   const [record] = (await store.inner.scan!(null, 1, { now: clock() })).records
-  const mark = { ...record!, key: record!.key.replace(/.{4}$/, 'AAAA') as never, kind: 'remember' as const }
-  await store.inner.create(mark, { now: clock() })
+  const note = { ...record!, key: record!.key.replace(/.{4}$/, 'AAAA') as never, kind: 'remember' as const }
+  await store.inner.create(note, { now: clock() })
   expect(await sessions.invalidateAll()).toBe(1)
   expect(await sessions.get(visitor.secret)).toBeNull()
-  expect(await store.inner.read(mark.key, { now: clock() })).toMatchObject({ key: mark.key })
+  expect(await store.inner.read(note.key, { now: clock() })).toMatchObject({ key: note.key })
 })
 
 /** The walk under way takes long, and what is stored gets out of its way. */

@@ -54,7 +54,7 @@ describe('a tenant that is asked for at each request', () => {
     expect(slow.headers.getSetCookie()).toEqual([])
   })
 
-  it('lets writers take turns instead of colliding', async () => {
+  it('lets writers wait for each other instead of colliding', async () => {
     const { sessions, store } = setUp()
     const session = await sessions.namespace('acme').create({ data: { n: 0 } })
     store.reset()

@@ -350,7 +350,7 @@ it('each call carries the deadline on', async () => {
   for (const { args } of store.calls) expect(args.at(-1)).toEqual({ now: expect.any(Number), deadline: now + 2000 })
 })
 
-it('a writer that waits its turn behind hanging ones is told in time, and never runs', async () => {
+it('a writer that waits behind hanging ones is told in time, and never runs', async () => {
   const { store, sessions } = setUp()
   const session = await sessions.create()
   store.every('update', faults.hang)

@@ -61,15 +61,15 @@ describe('a full memory store', () => {
     await put(store, '3')
   })
 
-  it('drops no record without a user that is no session, such as the mark of a logout, however many visitors come', async () => {
+  it('drops no record without a user that is no session, such as the note of a logout, however many visitors come', async () => {
     const store = new MemoryStore({ maxRecords: 4 })
-    const marks = [await put(store, null, { kind: 'remember' }), await put(store, null, { kind: 'remember' })]
+    const notes = [await put(store, null, { kind: 'remember' }), await put(store, null, { kind: 'remember' })]
     const visitors = [await put(store, null), await put(store, null)]
     for (let more = 0; more < 5; more++) visitors.push(await put(store, null))
-    for (const mark of marks) expect(await isLive(store, mark)).toBe(true)
+    for (const note of notes) expect(await isLive(store, note)).toBe(true)
     expect(await Promise.all(visitors.slice(-3).map(visitor => isLive(store, visitor)))).toEqual([false, true, true])
-    await store.delete(marks[0]!.key, { now: NOW })
-    expect([await isLive(store, marks[0]!), await isLive(store, marks[1]!)]).toEqual([false, true])
+    await store.delete(notes[0]!.key, { now: NOW })
+    expect([await isLive(store, notes[0]!), await isLive(store, notes[1]!)]).toEqual([false, true])
     const last = new MemoryStore({ maxRecords: 1 })
     await put(last, null, { kind: 'remember' })
     const refused = await last.create(record(last, null), { now: NOW }).catch((thrown: unknown) => thrown)

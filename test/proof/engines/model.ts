@@ -72,13 +72,13 @@ export interface State {
   readonly forwards: ReadonlyMap<string, KeptForward>
   readonly minPasswordVersions: ReadonlyMap<string, KeptMinPasswordVersion>
   /** Keys of records that have ended for one on another slot, with its key. */
-  readonly marks: ReadonlyMap<string, string>
+  readonly tombstones: ReadonlyMap<string, string>
 }
 export const EMPTY: State = {
   records: new Map(),
   forwards: new Map(),
   minPasswordVersions: new Map(),
-  marks: new Map(),
+  tombstones: new Map(),
 }
 
 /** What of the contract an engine keeps in a weaker form, each with the reason in its documentation. */
@@ -107,19 +107,19 @@ export type Way = { readonly state: State } & ({ readonly answer: Answer } | { r
 
 /** The reference, begun from a state and turned into one again. */
 class Draft extends ReferenceStore {
-  readonly marks: Map<string, string>
+  readonly tombstones: Map<string, string>
 
   constructor(state: State) {
     super()
     for (const [key, record] of state.records) this.records.set(key, record)
     for (const [key, left] of state.forwards) this.forwards.set(key, left)
     for (const [userId, floor] of state.minPasswordVersions) this.minPasswordVersions.set(userId, floor)
-    this.marks = new Map(state.marks)
+    this.tombstones = new Map(state.tombstones)
   }
 
   get state(): State {
-    const { records, forwards, minPasswordVersions, marks } = this
-    return { records, forwards, minPasswordVersions, marks }
+    const { records, forwards, minPasswordVersions, tombstones } = this
+    return { records, forwards, minPasswordVersions, tombstones }
   }
 
   /** Makes the record of a replacement live beside the old one, whose parent was this one. */
@@ -221,7 +221,7 @@ function once(state: State, stage: Exclude<Stage, { verb: 'again' }>, rules: Rul
       const draft = new Draft(state)
       const old = draft.live(oldKey, now)
       const isAcross = rules.crosses?.(oldKey, record.key) === true
-      if (isAcross && state.marks.get(oldKey) === record.key)
+      if (isAcross && state.tombstones.get(oldKey) === record.key)
         return same(draft.isRepetition(record) ? 'created' : 'gone')
       if (!isAcross && draft.isRepetition(record)) return same('created')
       if (old === undefined) return same('gone')
@@ -251,9 +251,9 @@ function once(state: State, stage: Exclude<Stage, { verb: 'again' }>, rules: Rul
       if (old !== undefined && old.version === oldVersion) {
         const ended = new Draft(state)
         ended.records.delete(oldKey)
-        ended.marks.set(oldKey, record.key)
+        ended.tombstones.set(oldKey, record.key)
         found.push({ state: ended.state, answer: stage.answer }, { state: ended.state, next: failed })
-      } else if (state.marks.get(oldKey) === record.key) found.push({ state, answer: stage.answer })
+      } else if (state.tombstones.get(oldKey) === record.key) found.push({ state, answer: stage.answer })
       else {
         const answer = old === undefined ? 'gone' : 'conflict'
         found.push({ state, next: { verb: 'undo', call, answer } })
@@ -351,6 +351,6 @@ export function keyOf(state: State): string {
   const floors = [...state.minPasswordVersions].map(
     ([user, { passwordVersion, until }]) => `${user} ${passwordVersion} ${until}`,
   )
-  const steps = [...state.marks].map(String).sort()
+  const steps = [...state.tombstones].map(String).sort()
   return [records, forwards, floors.sort(), steps].map(part => part.join(',')).join('|')
 }

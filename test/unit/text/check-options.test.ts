@@ -4,7 +4,7 @@ import {
   aFunction,
   checkOptions,
   listOf,
-  type OptionPlace,
+  type OptionsOf,
   oneOf,
   rule,
   wholeNumber,
@@ -18,7 +18,7 @@ interface Options {
   absoluteTimeout?: string
 }
 const anything = () => {}
-const place: OptionPlace<Options> = {
+const place: OptionsOf<Options> = {
   where: 'SessionManager',
   rules: { idleTimeout: anything, absoluteTimeout: anything, store: anything },
   hints: { secret: 'no secret is needed' },
@@ -84,7 +84,7 @@ it('says what a value should be, and quotes it', () => {
 it('asks for a value only where there is one, or where there must be one', () => {
   const checked: [unknown, string][] = []
   const note = (value: unknown, name: string) => void checked.push([value, name])
-  const limit: OptionPlace<{ max: number; onLimit?: string }> = {
+  const limit: OptionsOf<{ max: number; onLimit?: string }> = {
     where: 'limit',
     prefix: 'limit.',
     required: ['max'],

@@ -1,5 +1,5 @@
-// A mark says that an old session was imported, and how its cookie leads to the session here, or that it leads nowhere. The
-// store's `create` writes a mark once: of any number of requests on any number of nodes one decides. Nothing
+// A note says that an old session was imported, and how its cookie leads to the session here, or that it leads nowhere. The
+// store's `create` writes a note once: of any number of requests on any number of nodes one decides. Nothing
 // changes it afterwards: if its session is gone, the user has logged out, and the old cookie is worth nothing for good. It
 // outlives the old record, even one that an old process writes back.
 import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
@@ -9,7 +9,7 @@ import { DAY, LONGEST, noteRecord } from '../session/note.ts'
 import type { OldSession } from './from.ts'
 
 /** How an old cookie leads to its session here. */
-export interface Mark {
+export interface Note {
   /** The key of the ID that the old cookie and the salt derive. */
   readonly key: string
   /** Random: somebody who has only the old store, or only this one, cannot derive the ID. */
@@ -18,10 +18,10 @@ export interface Mark {
 /** The old cookie leads nowhere, for good. */
 export const OVER = null
 
-/** Of a mark that leads to a session. Any other text, such as the instant of an end, leads nowhere. */
+/** Of a note that leads to a session. Any other text, such as the instant of an end, leads nowhere. */
 const TEXT = /^([\w-]{46}) ([\w-]{16})$/
 
-export class Marks {
+export class Notes {
   readonly #context: Context
   /** The cookie's name: two libraries of one service may give the same ID. */
   readonly #source: string
@@ -31,17 +31,17 @@ export class Marks {
     this.#source = source
   }
 
-  /** `undefined` if the session was not imported. A mark that cannot be read counts as `OVER`: the user logs in again. */
-  async read(id: string, deadline: number): Promise<Mark | typeof OVER | undefined> {
+  /** `undefined` if the session was not imported. A note that cannot be read counts as `OVER`: the user logs in again. */
+  async read(id: string, deadline: number): Promise<Note | typeof OVER | undefined> {
     const record = await this.#read(this.#keyOf('session', id), deadline)
     if (record === null) return undefined
     const [, key, salt] = TEXT.exec(record.data) ?? []
     return key === undefined || salt === undefined ? OVER : { key, salt }
   }
 
-  /** Writes the mark of a live old session; `false` if there is one already. */
-  create(id: string, mark: Mark | typeof OVER, old: OldSession<unknown>, deadline: number): Promise<boolean> {
-    const text = mark === OVER ? String(this.#context.now()) : `${mark.key} ${mark.salt}`
+  /** Writes the note of a live old session; `false` if there is one already. */
+  create(id: string, note: Note | typeof OVER, old: OldSession<unknown>, deadline: number): Promise<boolean> {
+    const text = note === OVER ? String(this.#context.now()) : `${note.key} ${note.salt}`
     return this.#create(this.#keyOf('session', id), text, this.#lifeFor(old), deadline)
   }
 
@@ -73,7 +73,7 @@ export class Marks {
     return Math.min(LONGEST, Math.max(2 * life, this.#context.options.absolute) + DAY)
   }
 
-  /** A mark counts as long as it is stored, also if it has expired and was not swept yet: its key is taken until then. */
+  /** A note counts as long as it is stored, also if it has expired and was not swept yet: its key is taken until then. */
   async #read(key: SessionKey, deadline: number): Promise<SessionRecord | null> {
     const { record, corrupt } = await this.#context.calls.read(key, { now: 0, deadline })
     if (corrupt !== null) this.#context.emit({ type: 'corrupt-record', key, cause: corrupt })

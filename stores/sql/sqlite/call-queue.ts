@@ -12,7 +12,7 @@ const asItIs = <T>(answer: T) => answer
  * later calls queue behind it, and only the first tries again, so 200 waiting calls cost no more tries than one. A call that
  * was given up does not run when its turn comes.
  */
-export class Turns {
+export class CallQueue {
   readonly #failureOf: (error: unknown) => Failure
   /** Fulfilled when the last call of the queue is over; `null` if none waits. */
   #last: Promise<void> | null = null
@@ -23,7 +23,7 @@ export class Turns {
     this.#failureOf = failureOf
   }
 
-  /** Runs `attempt`, which is synchronous, now or in its turn. An answer that comes at once comes without a promise. */
+  /** Runs `attempt`, which is synchronous, now or when those before it are done. An answer that comes at once comes without a promise. */
   run<T>(end: number, attempt: () => T): T | Promise<T> {
     if (this.#last === null)
       try {
