@@ -106,7 +106,7 @@ describe('one request', () => {
     })
     const one = browser()
     await one.go('/after')
-    expect(calls).toEqual(['delete'])
+    expect(calls).toEqual(['read', 'delete'])
     await one.go('/login?user=42')
     await one.go('/after')
     expect(await sessions.count()).toBe(0)
