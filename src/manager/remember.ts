@@ -14,6 +14,7 @@ import { newRecord } from './records.ts'
 import {
   begunWith,
   endSeries,
+  isSameDevice,
   isVerifier,
   parseToken,
   readSeries,
@@ -207,8 +208,7 @@ async function beginRemembered(
   const record = { ...fresh, parent: series.key, createdAt, seenAt }
   const put = () => context.calls.create(record, call)
   // At the limit those that this device had before end first: it is not refused because of itself, and no other device ends.
-  const isOfDevice = (each: SessionRecord) => each.parent === series.key || each.key === series.parent
-  const outcome = await withinLimit(context, record, null, put, isOfDevice)
+  const outcome = await withinLimit(context, record, null, put, each => isSameDevice(series, each))
   context.reportOutcome(outcome, owner)
   if (outcome === 'created') return context.created(id, record)
   // The session is refused or has ended; the token is still good and works again as soon as a session is free.
