@@ -21,7 +21,7 @@ import { quote } from '../text/quote.ts'
 import { Recent } from '../time/recent.ts'
 import { type AnyOptions, type ResolvedOptions, resolveOptions } from './options.ts'
 import { RecentlyEnded } from './recently-ended.ts'
-import { Sweeper } from './sweeper.ts'
+import { makeSweeper, type Sweeper } from './sweeper.ts'
 
 /** How many managers of namespaces are kept: the name may be a client's choice. `Recent` has two generations. */
 const MAX_NAMESPACES = 1000
@@ -87,7 +87,7 @@ export class Context {
       writers: new WriteQueue(),
       touched: new Recent(touchInterval),
       recentlyEnded: new RecentlyEnded(),
-      sweeper: new Sweeper(store.sweep ? sweep : null, () => root.now(), sweepInterval),
+      sweeper: makeSweeper(store.sweep ? sweep : null, () => root.now(), sweepInterval),
       namespaces: new Recent(Number.POSITIVE_INFINITY, MAX_NAMESPACES / 2),
     }
     const root: Context = new Context(shared, new Users<UserIds>(userIds, null, store), 0)
