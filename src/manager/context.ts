@@ -204,40 +204,40 @@ export class Context {
 
   /** The session of a record that was just stored, and the event that tells of it. */
   created(id: string, record: SessionRecord): AnySession {
-    const userId = this.userIdOf(record)
-    const session = this.session({ id, record, userId, isByOldId: false })
-    this.emit({ type: 'created', key: session.key, userId, remembered: session.remembered })
+    const session = this.session(this.foundAs(record, id))
+    const { key, user, remembered } = session
+    this.emit({ type: 'created', key, userId: user?.id ?? null, remembered })
     return session
   }
 
   /** The same for a record that took the place of another one, at a login or a new ID. */
   regenerated(oldKey: string, id: string, record: SessionRecord): AnySession {
-    const userId = this.userIdOf(record)
-    const session = this.session({ id, record, userId, isByOldId: false })
-    this.emit({ type: 'regenerated', key: session.key, oldKey: oldKey as SessionKey, userId })
+    const session = this.session(this.foundAs(record, id))
+    const { key, user } = session
+    this.emit({ type: 'regenerated', key, oldKey: oldKey as SessionKey, userId: user?.id ?? null })
     return session
   }
 
-  session({ record, userId, id, isByOldId }: Found, isCookieDue = false): AnySession {
-    return makeSession(this.parts(record, userId, isByOldId, isCookieDue), id)
+  /** A record that is not looked for by an ID: it was just stored, or is listed, and then its ID is not known. */
+  foundAs(record: SessionRecord, id = ''): Found {
+    return { id, record, userId: this.userIdOf(record), isByOldId: false }
+  }
+
+  session(found: Found, isCookieDue = false): AnySession {
+    return makeSession(this.parts(found, isCookieDue), found.id)
   }
 
   info(record: SessionRecord): SessionInfo<object, UserIds> {
-    return makeInfo(this.parts(record, this.userIdOf(record)), {})
+    return makeInfo(this.parts(this.foundAs(record)), {})
   }
 
   /** For operators. Only the key of an anonymous session depends on the namespace, and a key cannot be read. */
   stored(record: SessionRecord): StoredSession<object, UserIds> {
     const namespace = record.userId === null ? null : this.namespace
-    return makeInfo(this.parts(record, this.userIdOf(record)), { namespace })
+    return makeInfo(this.parts(this.foundAs(record)), { namespace })
   }
 
-  private parts(
-    record: SessionRecord,
-    userId: UserId<UserIds> | null,
-    isByOldId = false,
-    isCookieDue = false,
-  ): SessionParts<object, UserIds> {
+  private parts({ record, userId, isByOldId }: Found, isCookieDue = false): SessionParts<object, UserIds> {
     return { record, userId, isByOldId, isCookieDue, data: this.shape.known(record.data), manager: this }
   }
 
