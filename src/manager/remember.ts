@@ -4,7 +4,7 @@
 import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
 import { firstKeyOf } from '../data/meta.ts'
 import { afterWrite, eachWrite } from '../guard/store-calls.ts'
-import { deriveId, hashOf, hmac, newId, newSalt, newWriteId, shardOf } from '../session/id.ts'
+import { deriveId, hashOf, hmac, newId, newSalt, shardOf } from '../session/id.ts'
 import type { AnySession, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/users.ts'
 import type { Context } from './context.ts'
@@ -14,6 +14,7 @@ import { newRecord } from './records.ts'
 import {
   begunWith,
   endSeries,
+  isSameDevice,
   isVerifier,
   parseToken,
   readSeries,
@@ -57,6 +58,7 @@ export async function issueToken(context: Context, session: AnySession): Promise
     throw new TypeError('issueRememberToken: expected the session of a user, got an anonymous one')
   const token = await write(context, 'create', start, async ({ record }) => {
     const { userId, userName, passwordVersion } = record
+    const owner = { userId, userName, passwordVersion }
     const selector = newId(users.shardOf(userId))
     const verifier = newId()
     const call = context.call()
@@ -70,20 +72,11 @@ export async function issueToken(context: Context, session: AnySession): Promise
       issuedFor: firstKeyOf(record),
     }
     const stored: SessionRecord = {
+      ...newRecord(context, selector, owner, JSON.stringify(series), call.now, { idle: life, absolute: life }),
       key: seriesKey(namespace, selector),
       kind: 'remember',
       // It can begin only while the session lives: an invalidation in between wins.
       parent: record.key,
-      userId,
-      userName,
-      passwordVersion,
-      data: JSON.stringify(series),
-      version: 1,
-      writeId: newWriteId(),
-      createdAt: call.now,
-      seenAt: call.now,
-      expiresAt: call.now + life,
-      absoluteExpiresAt: call.now + life,
     }
     const outcome = await calls.create(stored, call)
     context.reportOutcome(outcome, record, record.key)
@@ -207,8 +200,7 @@ async function beginRemembered(
   const record = { ...fresh, parent: series.key, createdAt, seenAt }
   const put = () => context.calls.create(record, call)
   // At the limit those that this device had before end first: it is not refused because of itself, and no other device ends.
-  const isOfDevice = (each: SessionRecord) => each.parent === series.key || each.key === series.parent
-  const outcome = await withinLimit(context, record, null, put, isOfDevice)
+  const outcome = await withinLimit(context, record, null, put, each => isSameDevice(series, each))
   context.reportOutcome(outcome, owner)
   if (outcome === 'created') return context.created(id, record)
   // The session is refused or has ended; the token is still good and works again as soon as a session is free.

@@ -145,9 +145,12 @@ export async function begunWith(context: Context, { key, userId }: SeriesKey): P
 export const seriesOf = ({ parent, userId }: SessionRecord): SeriesKey | null =>
   parent === null ? null : { key: parent, userId }
 
-/** The series of a session's device: which the session began with, or which it asked for. */
+/** Whether a series and a session are of one device: the session began with it, or asked for it, under whatever ID. */
+export const isSameDevice = (series: SessionRecord, session: SessionRecord): boolean =>
+  session.parent === series.key || firstKeyOf(session) === parseSeries(series.data)?.issuedFor
+
+/** The series of a session's device. */
 export async function seriesOfDevice(context: Context, session: SessionRecord): Promise<SessionRecord[]> {
   const series = await context.calls.listUser(session.userId!, 'remember', context.call())
-  const device = firstKeyOf(session)
-  return series.filter(({ key, data }) => key === session.parent || parseSeries(data)?.issuedFor === device)
+  return series.filter(each => isSameDevice(each, session))
 }

@@ -101,7 +101,8 @@ it('a logout tells the store of each of several IDs once', async () => {
   for (const count of [2, 3, 4]) {
     const made = makeSessions()
     await visitOf(made.sessions, sessionCookies(count)).logOut()
-    expect(made.calls).toEqual(Array(count).fill('delete'))
+    // Each read looks for the remember token that began the session.
+    expect(made.calls).toEqual(Array(count).fill(['read', 'delete']).flat())
   }
 })
 

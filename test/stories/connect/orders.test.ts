@@ -106,6 +106,7 @@ describe('one request', () => {
     })
     const one = browser()
     await one.go('/after')
+    // The read looks for the remember token that began the session.
     expect(calls).toEqual(['read', 'delete'])
     await one.go('/login?user=42')
     await one.go('/after')
