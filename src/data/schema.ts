@@ -49,11 +49,6 @@ function deepFreeze<T>(value: T): T {
   return value
 }
 
-/** Spread defines keys and does not assign them: a key named `__proto__` stays a key, and the codec refuses it. */
-function withKeys(base: object, keys: object): Keys {
-  return { ...base, ...keys }
-}
-
 const EMPTY = Object.freeze({})
 
 /** The session data of an application: its start value, validation and text form. */
@@ -101,7 +96,8 @@ export class DataShape<Data extends object, Input extends object = Data> {
   encodeInitial(keys: object | undefined): string {
     if (keys === undefined) return this.#isFree ? '{}' : this.encode(this.start())
     if (!isPlain(keys)) throw new SessionError('ERR_SESSION_DATA', `data: expected an object, got ${quote(keys)}`)
-    return this.encode(withKeys(this.#initialData(), keys))
+    // Spread defines keys and does not assign them: a key named `__proto__` stays a key, and the codec refuses it.
+    return this.encode({ ...this.#initialData(), ...keys })
   }
 
   /** Text of valid data. @throws SessionError ERR_SESSION_DATA that names the path, or the size */
@@ -129,13 +125,13 @@ export class DataShape<Data extends object, Input extends object = Data> {
       return { data: this.start(), reset: new Error('stored data cannot be decoded', { cause: error }) }
     }
     if (!isKeyed(stored)) return { data: this.start(), reset: new Error('stored data is not an object') }
-    if (!this.#schema) return { data: (this.#initial ? withKeys(this.start(), stored) : stored) as Data, reset: null }
+    if (!this.#schema) return { data: (this.#initial ? { ...this.start(), ...stored } : stored) as Data, reset: null }
     try {
       return { data: copyPlain(this.#validated(stored)), reset: null }
     } catch {
       const start = this.start()
       try {
-        return { data: copyPlain(this.#validated(withKeys(start, stored))), reset: null }
+        return { data: copyPlain(this.#validated({ ...start, ...stored })), reset: null }
       } catch (error) {
         return { data: start, reset: new Error('stored data does not fit the schema', { cause: error }) }
       }

@@ -112,10 +112,7 @@ export class StoreCalls {
     message: string,
     options?: { cause?: unknown },
   ): SessionStoreError {
-    return this.#report(new SessionStoreError(operation, outcome, message, options))
-  }
-
-  #report(error: SessionStoreError): SessionStoreError {
+    const error = new SessionStoreError(operation, outcome, message, options)
     this.report(error)
     return error
   }
@@ -169,20 +166,16 @@ export class StoreCalls {
   }
 
   #failure(operation: StoreOperation, cause: unknown, message = 'the store failed'): SessionStoreError {
-    if (cause instanceof SessionStoreError) return this.#report(cause)
-    const outcome = isReading(operation) ? 'not-applied' : 'unknown'
-    const options = cause === undefined ? undefined : { cause }
-    return this.#report(new SessionStoreError(operation, outcome, `${operation}: ${message}`, options))
+    if (!(cause instanceof SessionStoreError)) {
+      const outcome = isReading(operation) ? 'not-applied' : 'unknown'
+      return this.fail(operation, outcome, `${operation}: ${message}`, cause === undefined ? undefined : { cause })
+    }
+    this.report(cause)
+    return cause
   }
 }
 
 // For methods that write more than once: a store says 'not-applied' about one call, but the caller has to know about all.
-/** The same failure, of a method that has written something before. The guard has told it as an event already. */
-const asUnknown = (error: unknown): unknown =>
-  error instanceof SessionStoreError && error.outcome === 'not-applied'
-    ? new SessionStoreError(error.operation, 'unknown', error.message, { cause: error })
-    : error
-
 /**
  * Runs a step of a method whose earlier step was written.
  * @throws SessionStoreError with outcome 'unknown', whatever the step itself may have written
@@ -191,7 +184,9 @@ export async function afterWrite<T>(step: () => Promise<T>): Promise<T> {
   try {
     return await step()
   } catch (error) {
-    throw asUnknown(error)
+    if (!(error instanceof SessionStoreError) || error.outcome === 'unknown') throw error
+    // The guard has told it as an event already.
+    throw new SessionStoreError(error.operation, 'unknown', error.message, { cause: error })
   }
 }
 

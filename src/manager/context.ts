@@ -21,7 +21,7 @@ import { quote } from '../text/quote.ts'
 import { Recent } from '../time/recent.ts'
 import { type AnyOptions, type ResolvedOptions, resolveOptions } from './options.ts'
 import { RecentlyEnded } from './recently-ended.ts'
-import { Sweeper } from './sweeper.ts'
+import { makeSweeper, type Sweeper } from './sweeper.ts'
 
 /** How many managers of namespaces are kept: the name may be a client's choice. `Recent` has two generations. */
 const MAX_NAMESPACES = 1000
@@ -87,7 +87,7 @@ export class Context {
       writers: new WriteQueue(),
       touched: new Recent(touchInterval),
       recentlyEnded: new RecentlyEnded(),
-      sweeper: new Sweeper(store.sweep ? sweep : null, () => root.now(), sweepInterval),
+      sweeper: makeSweeper(store.sweep ? sweep : null, () => root.now(), sweepInterval),
       namespaces: new Recent(Number.POSITIVE_INFINITY, MAX_NAMESPACES / 2),
     }
     const root: Context = new Context(shared, new Users<UserIds>(userIds, null, store), 0)
@@ -204,40 +204,40 @@ export class Context {
 
   /** The session of a record that was just stored, and the event that tells of it. */
   created(id: string, record: SessionRecord): AnySession {
-    const userId = this.userIdOf(record)
-    const session = this.session({ id, record, userId, isByOldId: false })
-    this.emit({ type: 'created', key: session.key, userId, remembered: session.remembered })
+    const session = this.session(this.foundAs(record, id))
+    const { key, user, remembered } = session
+    this.emit({ type: 'created', key, userId: user?.id ?? null, remembered })
     return session
   }
 
   /** The same for a record that took the place of another one, at a login or a new ID. */
   regenerated(oldKey: string, id: string, record: SessionRecord): AnySession {
-    const userId = this.userIdOf(record)
-    const session = this.session({ id, record, userId, isByOldId: false })
-    this.emit({ type: 'regenerated', key: session.key, oldKey: oldKey as SessionKey, userId })
+    const session = this.session(this.foundAs(record, id))
+    const { key, user } = session
+    this.emit({ type: 'regenerated', key, oldKey: oldKey as SessionKey, userId: user?.id ?? null })
     return session
   }
 
-  session({ record, userId, id, isByOldId }: Found, isCookieDue = false): AnySession {
-    return makeSession(this.parts(record, userId, isByOldId, isCookieDue), id)
+  /** A record that is not looked for by an ID: it was just stored, or is listed, and then its ID is not known. */
+  foundAs(record: SessionRecord, id = ''): Found {
+    return { id, record, userId: this.userIdOf(record), isByOldId: false }
+  }
+
+  session(found: Found, isCookieDue = false): AnySession {
+    return makeSession(this.parts(found, isCookieDue), found.id)
   }
 
   info(record: SessionRecord): SessionInfo<object, UserIds> {
-    return makeInfo(this.parts(record, this.userIdOf(record)), {})
+    return makeInfo(this.parts(this.foundAs(record)), {})
   }
 
   /** For operators. Only the key of an anonymous session depends on the namespace, and a key cannot be read. */
   stored(record: SessionRecord): StoredSession<object, UserIds> {
     const namespace = record.userId === null ? null : this.namespace
-    return makeInfo(this.parts(record, this.userIdOf(record)), { namespace })
+    return makeInfo(this.parts(this.foundAs(record)), { namespace })
   }
 
-  private parts(
-    record: SessionRecord,
-    userId: UserId<UserIds> | null,
-    isByOldId = false,
-    isCookieDue = false,
-  ): SessionParts<object, UserIds> {
+  private parts({ record, userId, isByOldId }: Found, isCookieDue = false): SessionParts<object, UserIds> {
     return { record, userId, isByOldId, isCookieDue, data: this.shape.known(record.data), manager: this }
   }
 

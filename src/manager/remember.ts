@@ -4,7 +4,7 @@
 import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
 import { firstKeyOf } from '../data/meta.ts'
 import { afterWrite, eachWrite } from '../guard/store-calls.ts'
-import { deriveId, hashOf, hmac, newId, newSalt, newWriteId, shardOf } from '../session/id.ts'
+import { deriveId, hashOf, hmac, newId, newSalt, shardOf } from '../session/id.ts'
 import type { AnySession, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/users.ts'
 import type { Context } from './context.ts'
@@ -14,7 +14,10 @@ import { newRecord } from './records.ts'
 import {
   begunWith,
   endSeries,
+  type FoundSeries,
+  isSameDevice,
   isVerifier,
+  type Presented,
   parseToken,
   readSeries,
   type Series,
@@ -41,9 +44,6 @@ export interface Redeemed<Data = Record<string, unknown>, Ids extends UserIds = 
 // biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
 type AnyRedeemed = Redeemed<any, any>
 
-/** The parts of a token that a browser presents. */
-type Presented = NonNullable<ReturnType<typeof parseToken>>
-
 /**
  * Begins a series for the device of this session, and answers its first token.
  * @throws SessionError ERR_SESSION_UNAUTHENTICATED if the session is gone
@@ -57,6 +57,7 @@ export async function issueToken(context: Context, session: AnySession): Promise
     throw new TypeError('issueRememberToken: expected the session of a user, got an anonymous one')
   const token = await write(context, 'create', start, async ({ record }) => {
     const { userId, userName, passwordVersion } = record
+    const owner = { userId, userName, passwordVersion }
     const selector = newId(users.shardOf(userId))
     const verifier = newId()
     const call = context.call()
@@ -70,20 +71,11 @@ export async function issueToken(context: Context, session: AnySession): Promise
       issuedFor: firstKeyOf(record),
     }
     const stored: SessionRecord = {
+      ...newRecord(context, selector, owner, JSON.stringify(series), call.now, { idle: life, absolute: life }),
       key: seriesKey(namespace, selector),
       kind: 'remember',
       // It can begin only while the session lives: an invalidation in between wins.
       parent: record.key,
-      userId,
-      userName,
-      passwordVersion,
-      data: JSON.stringify(series),
-      version: 1,
-      writeId: newWriteId(),
-      createdAt: call.now,
-      seenAt: call.now,
-      expiresAt: call.now + life,
-      absoluteExpiresAt: call.now + life,
     }
     const outcome = await calls.create(stored, call)
     context.reportOutcome(outcome, record, record.key)
@@ -105,18 +97,14 @@ export async function redeemToken(context: Context, token: string): Promise<AnyR
 }
 
 /** The live series, unless the user's password version has refused it. */
-async function readUsable(context: Context, key: string) {
+async function readUsable(context: Context, key: string): Promise<FoundSeries | null> {
   const found = await readSeries(context, key)
   return found === null || (await isOutdated(context, found.record)) ? null : found
 }
 
-async function redeem(
-  context: Context,
-  presented: Presented,
-  start: NonNullable<Awaited<ReturnType<typeof readUsable>>>,
-): Promise<AnyRedeemed | null> {
+async function redeem(context: Context, presented: Presented, start: FoundSeries): Promise<AnyRedeemed | null> {
   const { key, verifier } = presented
-  for (let found: typeof start | null = start; found !== null; found = await readUsable(context, key)) {
+  for (let found: FoundSeries | null = start; found !== null; found = await readUsable(context, key)) {
     const { record, series } = found
     const now = context.now()
     const wasUsed = isVerifier(verifier, series.previous)
@@ -207,8 +195,7 @@ async function beginRemembered(
   const record = { ...fresh, parent: series.key, createdAt, seenAt }
   const put = () => context.calls.create(record, call)
   // At the limit those that this device had before end first: it is not refused because of itself, and no other device ends.
-  const isOfDevice = (each: SessionRecord) => each.parent === series.key || each.key === series.parent
-  const outcome = await withinLimit(context, record, null, put, isOfDevice)
+  const outcome = await withinLimit(context, record, null, put, each => isSameDevice(series, each))
   context.reportOutcome(outcome, owner)
   if (outcome === 'created') return context.created(id, record)
   // The session is refused or has ended; the token is still good and works again as soon as a session is free.

@@ -4,50 +4,29 @@ const BATCH = 1000
 /** A batch that took this long, in ms, was work for a database and not only for this process. */
 const NOTICEABLE = 5
 
+/** The one timer of a manager, and the sweep that it begins. */
+export type Sweeper = ReturnType<typeof makeSweeper>
+
 /**
  * The manager's one timer: jittered, so that ten nodes do not sweep at once, and no reason for a process to stay. Set at
- * the first use: Cloudflare Workers make managers at module level, and allow no timer there.
+ * the first use: Cloudflare Workers make managers at module level, and allow no timer there. `batch` removes at most
+ * `limit` records; `null` if the store removes them itself. No `interval`, in ms: no timer.
  */
-export class Sweeper {
-  readonly #batch: ((limit: number, now: number) => Promise<number>) | null
-  readonly #now: () => number
-  readonly #interval: number | null
-  #timer: NodeJS.Timeout | undefined
-  #isStopped = false
+export function makeSweeper(
+  batch: ((limit: number, now: number) => Promise<number>) | null,
+  clock: () => number,
+  interval: number | null,
+) {
+  let timer: NodeJS.Timeout | undefined
+  let isStopped = false
 
-  /** `batch` removes at most `limit` records; `null` if the store removes them itself. No `interval`: no timer. */
-  constructor(
-    batch: ((limit: number, now: number) => Promise<number>) | null,
-    now: () => number,
-    interval: number | null,
-  ) {
-    this.#batch = batch
-    this.#now = now
-    this.#interval = interval
-  }
-
-  /** Sweeps from now on, unless it does already, or was stopped. */
-  start(): void {
-    if (this.#timer === undefined && this.#interval !== null && !this.#isStopped) this.#arm(this.#interval)
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer)
-    this.#isStopped = true
-  }
-
-  #arm(interval: number): void {
-    this.#timer = setTimeout(
-      () => {
-        // A failure was told as an event; the next round tries again.
-        const done = () => {
-          if (!this.#isStopped) this.#arm(interval)
-        }
-        this.sweep().then(done, done)
-      },
-      interval * (0.75 + Math.random() / 2),
-    )
-    this.#timer.unref?.()
+  const arm = (interval: number) => {
+    // A failure was told as an event; the next round tries again.
+    const again = () => {
+      if (!isStopped) arm(interval)
+    }
+    timer = setTimeout(() => sweep().then(again, again), interval * (0.75 + Math.random() / 2))
+    timer.unref?.()
   }
 
   /**
@@ -57,18 +36,29 @@ export class Sweeper {
    * sweep has begun are for the next sweep: otherwise it might never end. A manager that was closed begins no further batch.
    * Answers how many records were removed.
    */
-  async sweep(): Promise<number> {
-    if (this.#batch === null) return 0
-    const now = this.#now()
-    let total = 0
-    for (;;) {
+  const sweep = async (): Promise<number> => {
+    if (batch === null) return 0
+    const now = clock()
+    for (let total = 0; ; ) {
       const begun = performance.now()
-      const removed = await this.#batch(BATCH, now)
+      const removed = await batch(BATCH, now)
       total += removed
       const took = performance.now() - begun
       if (removed === 0 || (removed < BATCH && took < NOTICEABLE)) return total
       await new Promise<void>(resolve => (took < NOTICEABLE ? nextTurn(resolve) : setTimeout(resolve, took)))
-      if (this.#isStopped) return total
+      if (isStopped) return total
     }
+  }
+
+  return {
+    sweep,
+    /** Sweeps from now on, unless it does already, or was stopped. */
+    start(): void {
+      if (timer === undefined && interval !== null && !isStopped) arm(interval)
+    },
+    stop(): void {
+      clearTimeout(timer)
+      isStopped = true
+    },
   }
 }

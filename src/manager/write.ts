@@ -24,19 +24,15 @@ type Writer<T> = (found: Found, isFirst: boolean) => Promise<Attempt<T>>
 type FindAgain = (found: Found) => Found | null | Promise<Found | null>
 
 export function refusal({ options }: Context, outcome: Refused): SessionError {
-  switch (outcome) {
-    case 'stale-login':
-      return new SessionError('ERR_SESSION_STALE_LOGIN', 'the password was changed after it was verified: log in again')
-    case 'limit':
-      return new SessionError('ERR_SESSION_LIMIT', `the user has ${options.limit?.max} sessions already: end one first`)
-    case 'orphan':
-      return new SessionError('ERR_SESSION_UNAUTHENTICATED', 'the session has ended meanwhile: log in again')
-    default:
-      return new SessionError(
-        'ERR_SESSION_ID_COLLISION',
-        'new IDs collide: the random generator or the store is broken',
-      )
-  }
+  const reasons = {
+    'stale-login': ['ERR_SESSION_STALE_LOGIN', 'the password was changed after it was verified: log in again'],
+    limit: ['ERR_SESSION_LIMIT', `the user has ${options.limit?.max} sessions already: end one first`],
+    orphan: ['ERR_SESSION_UNAUTHENTICATED', 'the session has ended meanwhile: log in again'],
+    collision: ['ERR_SESSION_ID_COLLISION', 'new IDs collide: the random generator or the store is broken'],
+  } as const
+  // A store that answers anything else is broken too.
+  const [code, message] = reasons[outcome] ?? reasons.collision
+  return new SessionError(code, message)
 }
 
 /**
@@ -187,8 +183,12 @@ export async function writeRecord(context: Context, record: SessionRecord, keys:
     const latest = await context.storedRecord(found.record.key)
     return latest === null ? null : { ...found, record: latest }
   }
-  const start: Found = { id: '', record, userId: context.userIdOf(record), isByOldId: false }
-  const written = await edit(context, start, draft => ({ draft: { ...draft, ...keys }, value: null }), findAgain)
+  const written = await edit(
+    context,
+    context.foundAs(record),
+    draft => ({ draft: { ...draft, ...keys }, value: null }),
+    findAgain,
+  )
   return written === null ? null : written.found.record.key
 }
 

@@ -1,4 +1,5 @@
 import { createHash, createHmac, hash as hashOnce, randomUUID } from 'node:crypto'
+import { isRecordKey } from '../contract/record.ts'
 
 // Brands by name, not by symbol: the declarations for ESM and for CommonJS would each have a symbol of their own.
 /** Public handle of a session: safe to log, list, compare, join rooms with. Finds nothing when sent as a cookie. */
@@ -9,11 +10,10 @@ export type SessionId = string & { readonly 'made by sessionId(text)': true }
 /** Characters that say on which shard a session lives; the ID and the key begin with them. */
 const SHARD_LENGTH = 3
 const NOT_OF_IDS = /[^A-Za-z0-9_-]/
-const KEY = /^[A-Za-z0-9_-]{46}$/
 
 /** Whether a string has the shape of a session ID: 43 characters of base64url (RFC 4648, section 5). */
 export const isId = (value: string): value is SessionId => value.length === 43 && !NOT_OF_IDS.test(value)
-export const isKey = (value: unknown): value is SessionKey => typeof value === 'string' && KEY.test(value)
+export const isKey = (value: unknown): value is SessionKey => isRecordKey(value)
 
 /**
  * A session ID that you read from a cookie jar of your own: the value of the cookie, not a Cookie header. `null` for

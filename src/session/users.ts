@@ -1,3 +1,4 @@
+import { isInstant, isPasswordVersion } from '../contract/record.ts'
 import { CLOCK_TOLERANCE, type SessionRecord, type Store } from '../contract/store.ts'
 import { checkOptionNames, type Hints } from '../text/check-options.ts'
 import type { Duration } from '../text/duration.ts'
@@ -58,19 +59,19 @@ export function namespaceOf(text: string): string | null {
 /** @throws TypeError that quotes the value */
 export function passwordVersionOf(value: unknown, name: string): number | null {
   if (value === undefined || value === null) return null
-  if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > 0xffff_ffff)
+  if (!isPasswordVersion(value))
     throw new TypeError(`${name}: expected a whole number from 0 to 4294967295, got ${quote(value)}`)
-  return value as number
+  return value
 }
 
 /** Clocks of two nodes, or of two companies, differ. @throws TypeError that quotes the value */
 function checkVerifiedAt(value: unknown, now: number): void {
   if (value === undefined || value === null) return
-  if (!Number.isSafeInteger(value) || (value as number) < 0 || (value as number) > now + CLOCK_TOLERANCE)
+  if (!isInstant(value) || value > now + CLOCK_TOLERANCE)
     throw new TypeError(
       `verifiedAt: expected epoch milliseconds, not in the future, or null for never, got ${quote(value)}`,
     )
-  if (isInSeconds(value as number) && !isInSeconds(now)) refuseSeconds('verifiedAt', value as number)
+  if (isInSeconds(value) && !isInSeconds(now)) refuseSeconds('verifiedAt', value)
 }
 
 /** Translates between an application's users and the canonical text in the store, for one namespace. */

@@ -200,6 +200,17 @@ describe('the older sessions of a device', () => {
     expect(ended()).toEqual([first, second!.session].map(({ key }) => [key, 'limit']))
   })
 
+  it.each(POLICIES)('are known under a new ID too, at a limit that says %s', async onLimit => {
+    const { sessions, live, ended } = setUp({ max: 2, onLimit })
+    const other = await sessions.create({ user })
+    const first = await sessions.create({ user })
+    const token = await sessions.issueRememberToken(first)
+    const renewed = await sessions.regenerate(first)
+    const second = await sessions.redeemRememberToken(token)
+    expect(await live()).toEqual([other.key, second!.session.key].sort())
+    expect(ended()).toEqual([[renewed!.key, 'limit']])
+  })
+
   it('live on when its token begins one below the limit', async () => {
     const { sessions, live } = setUp({ max: 3, onLimit: 'refuse' })
     const first = await sessions.create({ user })

@@ -197,15 +197,16 @@ describe('a refusal says why, and what helps', () => {
     })
   })
 
-  it.each(['stale-login', 'orphan', 'collision'] as const)(
+  it.each(['stale-login', 'orphan', 'collision', 'nonsense'] as const)(
     'where a store answers %s for no reason that this manager knows',
     async outcome => {
       const { sessions, store } = telling()
-      store.create = async () => outcome
+      store.create = async () => outcome as 'collision'
       const codes = {
         'stale-login': 'ERR_SESSION_STALE_LOGIN',
         orphan: 'ERR_SESSION_UNAUTHENTICATED',
         collision: 'ERR_SESSION_ID_COLLISION',
+        nonsense: 'ERR_SESSION_ID_COLLISION',
       }
       await expect(sessions.create({ user })).rejects.toMatchObject({ code: codes[outcome] })
     },
