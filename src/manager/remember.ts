@@ -14,8 +14,10 @@ import { newRecord } from './records.ts'
 import {
   begunWith,
   endSeries,
+  type FoundSeries,
   isSameDevice,
   isVerifier,
+  type Presented,
   parseToken,
   readSeries,
   type Series,
@@ -41,9 +43,6 @@ export interface Redeemed<Data = Record<string, unknown>, Ids extends UserIds = 
 
 // biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
 type AnyRedeemed = Redeemed<any, any>
-
-/** The parts of a token that a browser presents. */
-type Presented = NonNullable<ReturnType<typeof parseToken>>
 
 /**
  * Begins a series for the device of this session, and answers its first token.
@@ -98,18 +97,14 @@ export async function redeemToken(context: Context, token: string): Promise<AnyR
 }
 
 /** The live series, unless the user's password version has refused it. */
-async function readUsable(context: Context, key: string) {
+async function readUsable(context: Context, key: string): Promise<FoundSeries | null> {
   const found = await readSeries(context, key)
   return found === null || (await isOutdated(context, found.record)) ? null : found
 }
 
-async function redeem(
-  context: Context,
-  presented: Presented,
-  start: NonNullable<Awaited<ReturnType<typeof readUsable>>>,
-): Promise<AnyRedeemed | null> {
+async function redeem(context: Context, presented: Presented, start: FoundSeries): Promise<AnyRedeemed | null> {
   const { key, verifier } = presented
-  for (let found: typeof start | null = start; found !== null; found = await readUsable(context, key)) {
+  for (let found: FoundSeries | null = start; found !== null; found = await readUsable(context, key)) {
     const { record, series } = found
     const now = context.now()
     const wasUsed = isVerifier(verifier, series.previous)

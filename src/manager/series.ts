@@ -5,13 +5,10 @@ import type { SessionRecord } from '../contract/store.ts'
 import { firstKeyOf } from '../data/meta.ts'
 import { afterWrite, eachWrite } from '../guard/store-calls.ts'
 import { hashOf, keyOf, newWriteId, type SessionKey } from '../session/id.ts'
-import type { Context } from './context.ts'
+import type { Context, EndReason } from './context.ts'
 
 /** What leads to a series and to its sessions. */
 type SeriesKey = Pick<SessionRecord, 'key' | 'userId'>
-
-/** Why a series ends. */
-export type SeriesEnd = 'logout' | 'revoked' | 'theft'
 
 /** The data of a series' record. */
 export interface Series {
@@ -32,17 +29,26 @@ export interface Series {
   readonly issuedFor: string
 }
 
+/** A series and its record. */
+export interface FoundSeries {
+  readonly record: SessionRecord
+  readonly series: Series
+}
+
 const TOKEN = /^([A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{43})$/
 
-/** The parts of a remember token, and the key of its series; `null` if the text cannot be a token. */
-export function parseToken(
-  namespace: string | null,
-  token: string,
-): { key: SessionKey; selector: string; verifier: string } | null {
-  const match = typeof token === 'string' && token.length === 87 ? TOKEN.exec(token) : null
-  if (match === null) return null
-  const [, selector, verifier] = match as unknown as [string, string, string]
-  return { key: seriesKey(namespace, selector), selector, verifier }
+/** The parts of a token that a browser presents. */
+export interface Presented {
+  /** Of its series. */
+  readonly key: SessionKey
+  readonly selector: string
+  readonly verifier: string
+}
+
+/** `null` if the text cannot be a token. */
+export function parseToken(namespace: string | null, token: string): Presented | null {
+  const [, selector, verifier] = (typeof token === 'string' && TOKEN.exec(token)) || []
+  return selector && verifier ? { key: seriesKey(namespace, selector), selector, verifier } : null
 }
 
 /** A session ID offered as a token, or the reverse, leads nowhere. */
@@ -66,10 +72,7 @@ export function parseSeries(text: string): Series | null {
 }
 
 /** The live series that a token's key leads to. */
-export async function readSeries(
-  context: Context,
-  key: string,
-): Promise<{ record: SessionRecord; series: Series } | null> {
+export async function readSeries(context: Context, key: string): Promise<FoundSeries | null> {
   const record = await context.storedRecord(key)
   if (record === null || record.kind !== 'remember' || !(record.expiresAt > context.now())) return null
   const series = parseSeries(record.data)
@@ -109,7 +112,7 @@ export async function setTouched(context: Context, session: SessionRecord): Prom
 export async function endSeries(
   context: Context,
   { key, userId }: SeriesKey,
-  reason: SeriesEnd,
+  reason: EndReason,
   exceptKey: string | null = null,
 ): Promise<void> {
   if (reason === 'logout') context.recentlyEnded.addEnd(key, exceptKey)
