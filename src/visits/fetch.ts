@@ -183,11 +183,10 @@ export function fetchVisits<Data extends object, Ids extends UserIds, Input exte
     if (url.protocol === 'https:') return true
     // There is no peer address, so the names decide: a browser asks for local ones only over loopback. Both the Host and
     // the URL are looked at, because some frameworks (Next.js) write their own name into the URL.
-    const { headers } = request
     return (
       (isLocalHost(url.host) || ANY_ADDRESS.test(url.host)) &&
-      isLocalHost(headers.get('host') ?? url.host) &&
-      isForwardedLocally(name => headers.get(name))
+      isLocalHost(request.headers.get('host') ?? url.host) &&
+      isForwardedLocally(name => request.headers.get(name))
     )
   }
   // A property, as in `nodeVisits`.
