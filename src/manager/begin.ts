@@ -47,11 +47,13 @@ function replaceAtLogin(
     const id = newId(context.users.shardOf(owner.userId))
     const call = context.call()
     const next = newRecord(context, id, owner, data, call.now, lifetime)
-    const outcome = await withinLimit(context, next, before.key, async () => {
-      const outcome = await context.calls.replace(before.key, before.version, next, {}, call)
-      if (outcome === 'created') context.recentlyEnded.addEnd(before.key)
-      return outcome
-    })
+    const put = () => context.calls.replace(before.key, before.version, next, {}, call)
+    const outcome = await withinLimit(context, next, before.key, () =>
+      put().then(said => {
+        if (said === 'created') context.recentlyEnded.addEnd(before.key)
+        return said
+      }),
+    )
     context.reportOutcome(outcome, owner, before.key)
     if (outcome !== 'created') return outcome
     return { value: context.regenerated(before.key, id, next) }

@@ -16,16 +16,27 @@ const byAge = (a: SessionRecord, b: SessionRecord) => a.createdAt - b.createdAt 
  * `replaced`: the key of the session whose place it takes. `givesWay`: the sessions that end for it before any other.
  * @throws SessionStoreError with outcome 'unknown' only if the session may live
  */
-export async function withinLimit<Outcome extends ReplaceOutcome>(
+export function withinLimit<Outcome extends ReplaceOutcome>(
   context: Context,
   { key, userId }: SessionRecord,
   replaced: string | null,
   put: () => Promise<Outcome>,
   givesWay: (session: SessionRecord) => boolean = () => false,
 ): Promise<Outcome | 'limit'> {
-  const { calls, writers, deadline, options } = context
-  if (options.limit === null || userId === null) return put()
-  const { max, onLimit } = options.limit
+  const { limit } = context.options
+  return limit === null || userId === null
+    ? put()
+    : counted(context, { key, userId, ...limit }, replaced, put, givesWay)
+}
+
+async function counted<Outcome extends ReplaceOutcome>(
+  context: Context,
+  { key, userId, max, onLimit }: { key: string; userId: string; max: number; onLimit: 'refuse' | 'end-oldest' },
+  replaced: string | null,
+  put: () => Promise<Outcome>,
+  givesWay: (session: SessionRecord) => boolean,
+): Promise<Outcome | 'limit'> {
+  const { calls, writers, deadline } = context
   const end = (sessions: SessionRecord[]) => eachWrite(sessions, each => context.endSession(each.key, userId, 'limit'))
   const undo = () => {
     const last = Math.max(deadline, performance.now() + LAST_STEP)
