@@ -3,6 +3,7 @@
 // Koa, on the object that `createSession` makes for express-session, and for @fastify/session, which copies the loaded keys
 // into its own object, by a function among these keys, which JSON leaves out.
 import { EventEmitter } from 'node:events'
+import { callbackify } from 'node:util'
 import { copyPlain, isPlain } from '../data/plain.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { SessionId } from '../session/id.ts'
@@ -19,18 +20,12 @@ const LOADED = '~loaded'
 
 /** Answers by the last argument if it is a callback, else by a promise. */
 function answer(args: readonly unknown[], work: () => Promise<unknown>): any {
-  const callback = args.at(-1) as (error: any, value?: any) => void
+  const callback = args.at(-1)
+  if (typeof callback === 'function') return callbackify(work)(callback as () => void)
   const answered = work()
-  if (typeof callback !== 'function') {
-    // Nobody may wait for it: `request.session.destroy()`. The manager's events tell of a store that fails.
-    answered.catch(() => {})
-    return answered
-  }
-  // Not in a `then`: an error thrown by a callback must not become a rejection.
-  answered.then(
-    value => queueMicrotask(() => callback(null, value)),
-    error => queueMicrotask(() => callback(error)),
-  )
+  // Nobody may wait for it: `request.session.destroy()`. The manager's events tell of a store that fails.
+  answered.catch(() => {})
+  return answered
 }
 
 /** The context that koa-session gives with each call. */
@@ -89,7 +84,7 @@ export class ConnectStore extends EventEmitter {
       if (held === null) return null
       const values = fromStore(held.texts)
       hold(contextIn(args) ?? values, held)
-      if (typeof args[0] === 'function') values[LOADED] = held.itself.bind(held)
+      if (typeof args[0] === 'function') values[LOADED] = held.itself
       return values
     })
   }
@@ -101,7 +96,7 @@ export class ConnectStore extends EventEmitter {
       const texts = textsOf(session)
       const held = heldFor(sid, session, args)
       const byHand = contextIn(args) === undefined && isPlain(session)
-      await held.queued(() => this.#sessions.save(held, texts, byHand))
+      return held.queued(() => this.#sessions.save(held, texts, byHand))
     })
   }
 
@@ -159,11 +154,10 @@ export class ConnectStore extends EventEmitter {
     }
     const made = this.#made
     // The middleware's default for a session that was begun without one.
-    const given = isPlain(data.cookie) ? data.cookie : made.cookie.toJSON()
-    const stored = { path: '/', httpOnly: true, ...given }
-    const { expires, originalMaxAge } = stored
-    const cookie = Object.assign(Object.create(Object.getPrototypeOf(made.cookie)), stored)
-    cookie.expires = typeof expires === 'string' ? new Date(expires) : (expires ?? null)
+    const { originalMaxAge, ...given } = isPlain(data.cookie) ? data.cookie : made.cookie.toJSON()
+    const expires = typeof given.expires === 'string' ? new Date(given.expires) : (given.expires ?? null)
+    const cookie = Object.create(Object.getPrototypeOf(made.cookie))
+    Object.assign(cookie, { path: '/', httpOnly: true, ...given, expires })
     cookie.originalMaxAge = originalMaxAge ?? cookie.originalMaxAge
     const { [LOADED]: _loaded, ...values } = data
     request.session = new made.Session(request, { ...values, cookie })

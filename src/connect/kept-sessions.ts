@@ -1,17 +1,17 @@
 // The sessions of a middleware as records of ours. The middleware draws the ID, and loads and saves a session as a whole. We
 // remember each load, so that a save writes only the keys that changed, and only if the session is still there.
-import type { CreateOutcome, SessionRecord } from '../contract/store.ts'
+import type { SessionRecord } from '../contract/store.ts'
 import { type Context, contextOf } from '../manager/context.ts'
 import { withinLimit } from '../manager/limit.ts'
 import { fromSnapshot, recordOfSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { draftOf, idleOf, initialData, newRecord } from '../manager/records.ts'
-import { refusal, write, writeData } from '../manager/write.ts'
+import { type Refused, refusal, write, writeData } from '../manager/write.ts'
 import { deriveId, hashOf, newSalt, type SessionId, shardOf } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
-import { ANONYMOUS, type Owner } from '../session/users.ts'
+import type { Owner } from '../session/users.ts'
 import { Recent } from '../time/recent.ts'
-import { type ConnectUser, identityOf } from './identity.ts'
+import { type ConnectUser, ownerOf } from './identity.ts'
 import {
   changeOf,
   dataOf,
@@ -52,10 +52,8 @@ export class Held {
     return done
   }
 
-  /** Bound, a function that leads here. */
-  itself(): this {
-    return this
-  }
+  /** A function that leads here, wherever it is copied to. */
+  readonly itself = (): this => this
 }
 
 /** 120 random bits in base64, as nanoid has them at least. */
@@ -65,7 +63,7 @@ const MIN_DIFFERENCE = 5
 
 export class KeptSessions {
   readonly manager: AnyManager
-  readonly #context: Context
+  readonly context: Context
   readonly #userOf: UserOf
   readonly #shard: string
   /** The IDs of sessions that moved, by the first one, so that a request reads once. */
@@ -75,9 +73,9 @@ export class KeptSessions {
 
   constructor(manager: AnyManager, userOf: UserOf) {
     this.manager = manager
-    this.#context = contextOf(manager, 'connectStore: ')
+    this.context = contextOf(manager, 'connectStore: ')
     this.#userOf = userOf
-    const [shard, other] = ['1', '2'].map(user => this.#context.users.shardOf(user))
+    const [shard, other] = ['1', '2'].map(user => this.context.users.shardOf(user))
     if (shard !== other)
       throw new TypeError(
         'connectStore: the middleware draws the ID of a session before it knows the user, so that the sessions of all users have to share a slot of Redis: new RedisStore(client, { singleSlot: true })',
@@ -100,71 +98,60 @@ export class KeptSessions {
   }
 
   /**
-   * Writes what changed since the object was loaded; `false` if the session has ended. An object that was never loaded begins
-   * a session; one that was set `byHand` takes the place of the stored one, as in other stores.
+   * Writes what changed since the object was loaded, if the session has not ended. An object that was never loaded begins a
+   * session; one that was set `byHand` takes the place of the stored one, as in other stores.
    */
-  async save(held: Held, given: Texts, byHand = false): Promise<boolean> {
-    const { sid, request } = held
-    if (hasExpired(given)) {
-      await this.destroy(sid)
-      return false
-    }
+  async save(held: Held, given: Texts, byHand = false): Promise<void> {
+    if (hasExpired(given)) return this.destroy(held.sid)
     const texts = toStore(given)
     const from = held.session === null ? await this.#begin(held, texts, byHand) : held
-    const session = from && (await this.#change(from, texts, request))
-    if (session === null) return false
-    Object.assign(held, { session, texts })
-    return true
+    const session = from && (await this.#change(from, texts, held.request))
+    if (session !== null) Object.assign(held, { session, texts })
   }
 
   /** Of a request that changed nothing. That the session is in use was written down when it was loaded; its cookie may be new. */
-  async touch(given: Held, cookie: unknown): Promise<boolean> {
+  async touch(given: Held, cookie: unknown): Promise<void> {
     const held = given.session === null ? await this.load(given.sid) : given
-    if (held !== null) held.request = given.request
-    return held !== null && this.save(held, withCookie(held.texts, cookie))
+    if (held === null) return
+    held.request = given.request
+    await this.save(held, withCookie(held.texts, cookie))
   }
 
   destroy(sid: string): Promise<void> {
     return this.manager.destroy(this.idOf(sid))
   }
 
-  /** Begins a session of another store under the same ID; the answer of ours. It is no login: no limit counts it. */
-  async insert(sid: string, texts: Texts): Promise<CreateOutcome> {
-    const context = this.#context.begin()
-    const record = this.#recordOf(sid, toStore(texts), {}, true)
-    const outcome = await context.calls.create(record, context.call())
-    if (outcome === 'created') context.created(this.idOf(sid), record)
-    return outcome
-  }
-
-  /** No password was verified for a session that another store has, or that is set by hand. */
-  #recordOf(sid: string, texts: Texts, request: Values, byHand: boolean): SessionRecord {
-    const data = dataOf(texts)
-    const given = { data, ...(byHand && { verifiedAt: null }) }
-    return this.#newRecord(this.#context, this.idOf(sid), this.#ownerOf(data, request), given)
+  /**
+   * Begins a session under the ID of the middleware; otherwise answers why there is none. One that another store has, or that
+   * is set by hand, is no login: no limit counts it, and no password was verified for it.
+   */
+  async insert(sid: string, texts: Texts, request: Values = {}, isLogin = false): Promise<AnySession | Refused> {
+    const context = this.context.begin()
+    const [id, data] = [this.idOf(sid), dataOf(texts)]
+    const given = { data, ...(!isLogin && { verifiedAt: null }) }
+    const record = this.#newRecord(context, id, ownerOf(context, this.#userOf(data, request)), given)
+    const put = () => context.calls.create(record, context.call())
+    const outcome = await (isLogin ? withinLimit(context, record, null, put) : put())
+    context.reportOutcome(outcome, record)
+    return outcome === 'created' ? context.created(id, record) : outcome
   }
 
   /** The session, new or found by hand; `null` if it has ended meanwhile. */
   async #begin({ sid, request }: Held, texts: Texts, byHand: boolean): Promise<Held | null> {
-    const context = this.#context.begin()
-    const id = this.idOf(sid)
-    const isEnded = () => context.recentlyEnded.isEnded(context.keyOf(id))
+    const context = this.context.begin()
+    const key = context.keyOf(this.idOf(sid))
+    const isEnded = () => context.recentlyEnded.isEnded(key)
     if (isEnded()) return null
     this.#checkNew(sid)
-    const record = this.#recordOf(sid, texts, request, byHand)
-    const put = () => context.calls.create(record, context.call())
-    // One that comes from another store is no login.
-    const outcome = await (byHand ? put() : withinLimit(context, record, null, put))
-    context.reportOutcome(outcome, record)
-    if (outcome === 'collision') {
+    const begun = await this.insert(sid, texts, request, !byHand)
+    if (begun === 'collision') {
       const there = byHand ? await this.load(sid) : null
       // A note says that it has ended.
-      if (there !== null || (await context.storedRecord(record.key))?.kind === 'remember') return there
+      if (there !== null || (await context.storedRecord(key))?.kind === 'remember') return there
     }
-    if (outcome !== 'created') throw refusal(context, outcome)
-    const session = context.created(id, record)
+    if (typeof begun === 'string') throw refusal(context, begun)
     // Destroyed by another part of this request, before the store had it.
-    if (!isEnded()) return new Held(sid, session, texts)
+    if (!isEnded()) return new Held(sid, begun, texts)
     await this.destroy(sid)
     return null
   }
@@ -172,13 +159,13 @@ export class KeptSessions {
   /** Writes what changed since then; `null` if the session has ended. */
   async #change({ sid, session, texts: before }: Held, texts: Texts, request: Values): Promise<AnySession | null> {
     if (session === null) return null
-    const change = changeOf(texts, before)
-    const isLasting = this.#idleIn(dataOf(texts)) === idleOf(this.#context, recordOfSnapshot(this.#context, session))
-    if (change === null) return isLasting ? session : this.#update(session, {})
-    const owner = this.#ownerOf(dataOf(texts), request)
-    const isLogin = owner.userId !== null && owner.userId !== recordOfSnapshot(this.#context, session).userId
-    if (!isLogin) return this.#update(session, change)
-    const begun = await this.#logIn(session, change, owner)
+    const context = this.context.begin()
+    const [record, data, change] = [recordOfSnapshot(context, session), dataOf(texts), changeOf(texts, before)]
+    if (change === null && this.#idleIn(data) === idleOf(context, record)) return session
+    const owner = change === null ? record : ownerOf(context, this.#userOf(data, request))
+    if (owner.userId === null || owner.userId === record.userId)
+      return writeData(context, session, change ?? {}, draft => this.#idleIn(draft as Values))
+    const begun = await this.#logIn(context, session, { ...change }, owner)
     if (begun !== null) this.#keepMove(sid, begun)
     return begun
   }
@@ -187,8 +174,7 @@ export class KeptSessions {
    * A user in a session that was anybody else's: the application called no `regenerate`. The user of a record never changes, so
    * that another record takes its place, and a forward leads there for as long as it lives.
    */
-  #logIn(session: AnySession, change: Values, owner: Owner): Promise<AnySession | null> {
-    const context = this.#context.begin()
+  #logIn(context: Context, session: AnySession, change: Values, owner: Owner): Promise<AnySession | null> {
     return write(context, 'replace', fromSnapshot(context, session), async ({ id, record }) => {
       const data = { ...draftOf(context, record), ...change }
       const salt = newSalt()
@@ -203,10 +189,6 @@ export class KeptSessions {
     })
   }
 
-  #update(session: AnySession, change: Values): Promise<AnySession | null> {
-    return writeData(this.#context.begin(), session, change, draft => this.#idleIn(draft as Values))
-  }
-
   #newRecord(context: Context, id: string, owner: Owner, given: { data: Values; verifiedAt?: null }): SessionRecord {
     const { idle: longest, absolute } = context.options
     const idle = this.#idleIn(given.data)
@@ -216,7 +198,7 @@ export class KeptSessions {
 
   /** How long a session may be idle, in ms: as long as its cookie lasts, within what the manager allows. */
   #idleIn(values: Values): number {
-    const { idle, touchInterval } = this.#context.options
+    const { idle, touchInterval } = this.context.options
     const maxAge = maxAgeOf(values)
     if (maxAge > idle && Number.isFinite(maxAge) && !this.#isWarned) {
       this.#isWarned = true
@@ -232,21 +214,15 @@ export class KeptSessions {
 
   /** @throws TypeError if the ID is not random; it is not quoted */
   #checkNew(sid: string): void {
-    const refuse = (what: string): never => {
+    const text = String(sid)
+    const different = [...text].filter((character, index) => character !== this.#lastNew[index]).length
+    const isAlike = text !== this.#lastNew && different < MIN_DIFFERENCE
+    if (text.length < MIN_LENGTH || isAlike) {
+      const got = text.length < MIN_LENGTH ? `one of ${text.length}` : `two that differ in ${different} characters`
       throw new TypeError(
-        `genid: expected a random ID of at least ${MIN_LENGTH} characters, got ${what}: anyone who guesses a session ID takes over the session`,
+        `genid: expected a random ID of at least ${MIN_LENGTH} characters, got ${got}: anyone who guesses a session ID takes over the session`,
       )
     }
-    const text = String(sid)
-    if (text.length < MIN_LENGTH) refuse(`one of ${text.length}`)
-    const different = [...text].filter((character, index) => character !== this.#lastNew[index]).length
-    if (text !== this.#lastNew && different < MIN_DIFFERENCE) refuse(`two that differ in ${different} characters`)
     this.#lastNew = text
-  }
-
-  #ownerOf(values: Values, request: Values): Owner {
-    const { users, options } = this.#context
-    const identity = identityOf(options.userIds, this.#userOf(values, request))
-    return identity === null ? ANONYMOUS : users.ownerOf({ user: identity as never }, this.#context.now())
   }
 }

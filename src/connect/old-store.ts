@@ -4,22 +4,20 @@
 import { answerOf } from '../import/from.ts'
 import { askOldStore } from '../import/old-store.ts'
 import type { CallbackStore } from '../import/readers/callback-store.ts'
-import { type Context, contextOf } from '../manager/context.ts'
+import type { Context } from '../manager/context.ts'
 import { DAY, noteRecord } from '../session/note.ts'
 import { type AnyManager, type Held, KeptSessions, type UserOf } from './kept-sessions.ts'
-import { asLive, textsOf } from './values.ts'
+import { asLive, textsOf, toStore } from './values.ts'
 
 /** The store that express-session, @fastify/session or koa-session had before, by the two methods that are used. */
 export type OldConnectStore = CallbackStore
 
 export class MovingSessions extends KeptSessions {
   readonly #old: OldConnectStore
-  readonly #context: Context
 
   constructor(manager: AnyManager, userOf: UserOf, old: OldConnectStore) {
     super(manager, userOf)
     this.#old = old
-    this.#context = contextOf(manager)
   }
 
   override async load(sid: string): Promise<Held | null> {
@@ -27,10 +25,10 @@ export class MovingSessions extends KeptSessions {
     const old = kept === null ? await this.#ask('get', sid) : null
     // One that is not there may have moved between both looks.
     if (old === null) return kept ?? super.load(sid)
-    const outcome = await this.insert(sid, asLive(textsOf(old)))
+    const outcome = await this.insert(sid, toStore(asLive(textsOf(old))))
     if (outcome === 'collision') return super.load(sid)
     // It was ended at an old node while it moved, or its password was changed since.
-    if (outcome !== 'created' || (await this.#ask('get', sid)) === null) await this.#end(sid, true)
+    if (typeof outcome === 'string' || (await this.#ask('get', sid)) === null) await this.#end(sid, true)
     // If this fails, an event tells of it: the old record counts for nothing while the session, or its note, is here.
     await this.#ask('destroy', sid).catch(() => {})
     return super.load(sid)
@@ -47,18 +45,15 @@ export class MovingSessions extends KeptSessions {
   }
 
   async #end(sid: string, leavesNote: boolean): Promise<void> {
-    const context = this.#context.begin()
+    const context = this.context.begin()
     const key = context.keyOf(this.idOf(sid))
     for (;;) {
       // Another request has ended it: its note stays.
       if ((await context.storedRecord(key))?.kind === 'remember') return
       // Its answer may be lost, and it may have met the note of another logout: the note is written in any case.
       const ending = super.destroy(sid)
-      const isOver =
-        (await ending.then(
-          () => !leavesNote,
-          () => !leavesNote,
-        )) || (await this.#note(context, key))
+      await ending.catch(() => {})
+      const isOver = !leavesNote || (await this.#note(context, key))
       await ending
       if (isOver) return
     }
@@ -82,7 +77,7 @@ export class MovingSessions extends KeptSessions {
   #ask(verb: 'get' | 'destroy', sid: string): Promise<unknown> {
     const operation = verb === 'get' ? 'read' : 'delete'
     const run = async () => (await answerOf(callback => this.#old[verb](sid, callback))) ?? null
-    const context = this.#context.begin()
+    const context = this.context.begin()
     return askOldStore(context, operation, context.deadline, run)
   }
 }

@@ -40,10 +40,8 @@ export function changeOf(now: Texts, before: Texts): Values | null {
   return { ...Object.fromEntries(removed.map(key => [key, undefined])), ...dataOf(new Map(changed)) }
 }
 
-function cookieIn(texts: Texts): Values {
-  const cookie: unknown = JSON.parse(texts.get('cookie') ?? 'null')
-  return isObject(cookie) ? cookie : {}
-}
+export const membersOf = (value: unknown): Values => (isObject(value) ? value : {})
+const cookieIn = (texts: Texts): Values => membersOf(JSON.parse(texts.get('cookie') ?? 'null'))
 
 /** Whether the middleware wants a session to be over, by its own clock. */
 export function hasExpired(texts: Texts): boolean {
@@ -53,7 +51,7 @@ export function hasExpired(texts: Texts): boolean {
 
 /** How long the cookie lasts, in ms; koa-session keeps that beside the data. Infinite if it ends with the browser. */
 export function maxAgeOf({ cookie, _maxAge }: Values): number {
-  const maxAge = isObject(cookie) ? (cookie as Values).originalMaxAge : _maxAge
+  const maxAge = isObject(cookie) ? cookie.originalMaxAge : _maxAge
   return typeof maxAge === 'number' ? Math.ceil(maxAge) : Number.POSITIVE_INFINITY
 }
 
@@ -72,10 +70,11 @@ export function toStore(texts: Texts): Texts {
 }
 
 export function fromStore(texts: Texts): Values {
-  const cookie = cookieIn(texts)
+  const values = dataOf(texts)
+  const cookie = membersOf(values.cookie)
   const { originalMaxAge } = cookie
-  if (typeof originalMaxAge !== 'number') return dataOf(texts)
-  return dataOf(withCookie(texts, { ...cookie, expires: new Date(Date.now() + originalMaxAge) }))
+  if (typeof originalMaxAge === 'number') cookie.expires = new Date(Date.now() + originalMaxAge).toJSON()
+  return values
 }
 
 export const withCookie = (texts: Texts, cookie: unknown): Texts => new Map([...texts, ...textsOf({ cookie })])

@@ -5,11 +5,7 @@ import { aSignal, PAGE, recordsOf, requireScan, type Walker } from './walk.ts'
 /** A page with sessions of 16 KiB each is 16 MB. */
 const MAX_PAGE = 1000
 
-/** Options of `all`. */
-interface AllOptions {
-  readonly signal?: AbortSignal | undefined
-  readonly pageSize?: number | undefined
-}
+type AllOptions = { signal?: AbortSignal | undefined; pageSize?: number | undefined }
 
 const ALL: OptionsOf<AllOptions> = {
   where: 'all',
@@ -24,16 +20,11 @@ export function allSessions<Stored>(
 ): AsyncGenerator<Stored, void, void> {
   checkOptions(ALL, options)
   requireScan(walker, 'all')
-  return listed(walker, options, storedOf)
-}
-
-async function* listed<Stored>(
-  walker: Walker,
-  { pageSize = PAGE, signal }: AllOptions,
-  storedOf: (record: SessionRecord) => Stored | null,
-): AsyncGenerator<Stored, void, void> {
-  for await (const record of recordsOf(walker, pageSize, signal)) {
-    const stored = storedOf(record)
-    if (stored !== null) yield stored
-  }
+  const { pageSize = PAGE, signal } = options
+  return (async function* () {
+    for await (const record of recordsOf(walker, pageSize, signal)) {
+      const stored = storedOf(record)
+      if (stored !== null) yield stored
+    }
+  })()
 }

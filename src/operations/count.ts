@@ -2,10 +2,7 @@ import { SessionStoreError } from '../contract/errors.ts'
 import { checkOptions, type OptionsOf } from '../text/check-options.ts'
 import { aSignal, PAGE, recordsOf, requireScan, type Walker } from './walk.ts'
 
-/** Options of `count`. */
-interface CountOptions {
-  readonly signal?: AbortSignal | undefined
-}
+type CountOptions = { signal?: AbortSignal | undefined }
 
 const COUNT: OptionsOf<CountOptions> = { where: 'count', rules: { signal: aSignal } }
 

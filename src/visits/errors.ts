@@ -57,9 +57,8 @@ const DELAY = 10_000
 const warned = new Set<string>()
 
 function warnOnce(code: string, message: string): void {
-  if (warned.has(code)) return
+  if (!warned.has(code)) process.emitWarning(message, { type: 'CoatcheckWarning', code })
   warned.add(code)
-  process.emitWarning(message, { type: 'CoatcheckWarning', code })
 }
 
 /** A timer for a cookie that is not sent yet, cleared when it is: usually within milliseconds. */

@@ -2,7 +2,7 @@
 import { SessionError, type SessionEvent, SessionManager, SessionStoreError } from 'coatcheck'
 import { connectStore } from 'coatcheck/connect'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { BarrierStore, faults } from '../../support/barrier-store.ts'
 import { APPS, type ConnectBrowser, startApp } from '../../support/connect-apps.ts'
 import { OldConnectStore } from '../../support/old-connect-store.ts'
@@ -124,6 +124,20 @@ describe('a session of the old store', () => {
       put({ ...OLD, cookie: { originalMaxAge, expires: '2020-01-01T00:00:00.000Z' } })
       expect(await store.get(SID)).toMatchObject({ user: '42' })
       expect(await store.get(SID)).toMatchObject({ user: '42', cookie: { originalMaxAge } })
+    }
+  })
+
+  it('that is in use outlives the end that its cookie told of when it moved', async () => {
+    const { store, put } = start()
+    try {
+      vi.useFakeTimers({ toFake: ['Date'] })
+      put({ ...OLD, cookie: { originalMaxAge: 600_000, expires: new Date(Date.now() + 600_000) } })
+      for (let minutes = 0; minutes < 30; minutes += 5) {
+        expect(await store.get(SID), `after ${minutes} minutes`).toMatchObject({ user: '42' })
+        vi.setSystemTime(Date.now() + 300_000)
+      }
+    } finally {
+      vi.useRealTimers()
     }
   })
 
