@@ -106,13 +106,8 @@ export class StoreCalls {
   }
 
   /** For errors outside a call, for example if time ran out in our own queue. */
-  fail(
-    operation: StoreOperation,
-    outcome: SessionStoreError['outcome'],
-    message: string,
-    options?: { cause?: unknown },
-  ): SessionStoreError {
-    const error = new SessionStoreError(operation, outcome, message, options)
+  fail(...parts: ConstructorParameters<typeof SessionStoreError>): SessionStoreError {
+    const error = new SessionStoreError(...parts)
     this.report(error)
     return error
   }

@@ -129,6 +129,9 @@ export function lifetimeOf(
   return own
 }
 
+/** When a session began, and when it was last used. */
+type Times = Pick<SessionRecord, 'seenAt' | 'createdAt'>
+
 /** Whether the store should hear of this visit: `seenAt` is written at most once per interval, and never set back. */
 export const isTouchDue = (seenAt: number, now: number, { touchInterval }: Lifetimes): boolean =>
   now - seenAt >= touchInterval
@@ -137,11 +140,7 @@ export const isTouchDue = (seenAt: number, now: number, { touchInterval }: Lifet
  * Whether the touch that sets `seenAt` asks for the cookie to be sent again: the first one, and the one that crosses half of
  * the idle time. From then on the cookie lasts for the rest of the absolute time, and only the server decides.
  */
-export function isCookieDueAt(
-  seenAt: number,
-  before: { readonly seenAt: number; readonly createdAt: number },
-  idle: number,
-): boolean {
+export function isCookieDueAt(seenAt: number, before: Times, idle: number): boolean {
   const half = before.createdAt + idle / 2
   return before.seenAt <= before.createdAt || (before.seenAt < half && seenAt >= half)
 }
@@ -150,4 +149,4 @@ export function isCookieDueAt(
  * True until a remembered session is first used. Until then `seenAt` is stored below `createdAt`. A write in the request
  * that began it does not count as one: the response to that request may be lost.
  */
-export const isUntouched = ({ seenAt, createdAt }: { seenAt: number; createdAt: number }): boolean => seenAt < createdAt
+export const isUntouched = ({ seenAt, createdAt }: Times): boolean => seenAt < createdAt
