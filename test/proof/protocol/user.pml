@@ -1,7 +1,7 @@
 /*
  * Logout-everywhere: `deleteUser` and the end of a series beside logins, new IDs, remember tokens that are used and
  * tokens that are issued. The names are those of src/contract/store.ts and src/manager (recall, issueToken,
- * endStoredSeries).
+ * endSeries).
  *
  * `create`, `replace` and `delete` are one step each (session.pml has the steps of `delete`). `deleteUser` is what the
  * stores do: members of an index in chunks, and a last script that ends what is left of them, and says `again` while the
@@ -11,7 +11,7 @@
  * Left out: versions and data (session.pml), expiry, limits, several users.
  */
 #define NONE 0
-#define KEYS 9
+#define KEYS 8
 #define SESSION 1
 /* The same session under a new ID. */
 #define RENEWED 2
@@ -22,8 +22,6 @@
 /* The series that the user of the session asks for. */
 #define ISSUED 6
 #define LOGGED_IN 7
-/* The series while what began with it is ended: `endingKey`. */
-#define ENDING 8
 
 mtype = { record, forward, created, gone, stale_login, orphan };
 
@@ -47,7 +45,7 @@ bool withVersion, withExcept; /* options of deleteUser: passwordVersion, exceptK
 bool called, resolved, seriesEnded;
 /* The store fails once while a series ends, and the call is repeated. */
 bool mayFail, failed;
-bool stale, orphaned, passed, chunked, again, followed, refused, finishedByAnother;
+bool stale, orphaned, passed, chunked, again, followed;
 byte running;
 /* How many calls go on at once, of eight, a failure of the store among them; every choice of them is searched. */
 #ifndef CALLS
@@ -58,8 +56,8 @@ byte calls = CALLS;
 #define lives(k) (at[k].is == record)
 #define livesDoomed(k) (lives(k) && doomed[k])
 #define livesOutdated(k) (lives(k) && at[k].passwordVersion == 0)
-#define livesOfSeries(k) (lives(k) && (k == SERIES || k == ENDING || at[k].parent == SERIES))
-#define some(which) (which(1) || which(2) || which(3) || which(4) || which(5) || which(6) || which(7) || which(8))
+#define livesOfSeries(k) (lives(k) && (k == SERIES || at[k].parent == SERIES))
+#define some(which) (which(1) || which(2) || which(3) || which(4) || which(5) || which(6) || which(7))
 
 bool G3_log_out_everywhere_is_complete = true;
 bool G3_no_stale_log_in = true;
@@ -253,72 +251,43 @@ inline forgetChildren() {
   k = 0
 }
 
-/* The series moves to `endingKey`. */
-inline move() {
-  d_step {
-    if
-    :: lives(SERIES) && isBelowFloor(at[SERIES].passwordVersion) -> remove(SERIES); refused = true
-    :: lives(SERIES) && !isBelowFloor(at[SERIES].passwordVersion) ->
-#ifdef SERIES_DELETED_AT_ONCE
-      remove(SERIES)
-#else
-      put(ENDING, true, at[SERIES].parent, at[SERIES].passwordVersion);
-      doomed[ENDING] = doomed[SERIES];
-      remove(SERIES);
-      at[SERIES].is = forward;
-      at[SERIES].movedTo = ENDING;
-      indexed[SERIES] = false
-#endif
-    :: else -> skip
-    fi;
-    invariants()
-  }
+inline endChildren() {
+  list();
+  do
+  :: k < KEYS && child[k] -> FAIL; delete(k); child[k] = false; k++
+  :: k < KEYS && !child[k] -> k++
+  :: k == KEYS -> break
+  od;
+  k = 0
 }
 
 /*
- * The end of a series by a logout (`forgetToken`), or by a theft: the series first, then what it began, and last what was
- * left of it. The caller has a token, and so the key of the series, and nothing else.
+ * The end of a series by a logout or by a theft: what it began, the series, and what it began meanwhile. The caller has a
+ * token, and so the key of the series. If the store fails once the series is gone, a repeated call finds nothing, and nothing
+ * is promised of what began in that moment.
  */
 proctype EndSeries() {
   bool named[KEYS], child[KEYS];
   byte k;
-  bool found, wasFound;
+  bool found;
 attempt:
-  atomic {
-    found = lives(SERIES) || (at[SERIES].is == forward && lives(ENDING));
-    wasFound = wasFound || found
-  }
+  found = lives(SERIES);
   if
   :: found ->
     FAIL;
-#ifdef CHILDREN_FIRST
-    list();
-    move();
-#else
-    move();
-    FAIL;
-    list();
-#endif
-    do
-    :: k < KEYS && child[k] -> FAIL; delete(k); child[k] = false; k++
-    :: k < KEYS && !child[k] -> k++
-    :: k == KEYS -> break
-    od;
-    k = 0;
+    endChildren();
     FAIL;
     delete(SERIES);
+#ifndef ONE_LOOK
+    FAIL;
+    endChildren();
+#endif
     atomic { seriesEnded = true; invariants() }
   :: else ->
-    /* Another call ended it. That one is repeated where it fails, and `deleteUser` may be under way. */
-    atomic {
-      if
-      :: wasFound && (!called || resolved) -> seriesEnded = true; finishedByAnother = true
-      :: else -> skip
-      fi;
-      invariants()
-    }
+    /* Another call ended it, and is repeated where it fails. */
+    skip
   fi;
-  atomic { found = false; wasFound = false };
+  found = false;
   running--
 }
 
@@ -419,7 +388,6 @@ inline deleteUser() {
       :: members > 0 && member[5] -> part(5)
       :: members > 0 && member[6] -> part(6)
       :: members > 0 && member[7] -> part(7)
-      :: members > 0 && member[8] -> part(8)
       :: members == 0 -> break
       od
     :: else
@@ -537,6 +505,5 @@ init {
     SCENE(seriesEnded && !called && at[RECALLED].is == 0 && lives(RENEWED))
     SCENE(!called && !seriesEnded && lives(RECALLED_RENEWED) && lives(ISSUED))
     SCENE(seriesEnded && failed && orphaned)
-    SCENE(seriesEnded && refused)
   }
 }
