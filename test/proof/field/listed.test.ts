@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { read, root, table } from '../../support/pages.ts'
 
-const FOLDER = 'proof/field'
+const FOLDER = 'test/proof/field'
 
 /** The number of each test of this folder. */
 const tests = readdirSync(join(root, FOLDER))
