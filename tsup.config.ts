@@ -16,7 +16,7 @@ export default defineConfig([
     entry: {
       ...entries('src', ''),
       ...entries('stores', 'stores/'),
-      'custom-store/testing': 'src/custom-store/index.ts',
+      'custom-store/testing': 'src/custom-store/testing.ts',
     },
     format: ['esm', 'cjs'],
     target: 'node20',

@@ -22,7 +22,7 @@ export default defineConfig({
   resolve: {
     // Tests import the package by its name and run against the sources.
     alias: [
-      { find: /^coatcheck\/custom-store\/testing$/, replacement: here('./src/custom-store/index.ts') },
+      { find: /^coatcheck\/custom-store\/testing$/, replacement: here('./src/custom-store/testing.ts') },
       { find: /^coatcheck\/(stores\/\w+)$/, replacement: here('./$1.ts') },
       { find: /^coatcheck\/([\w-]+)$/, replacement: here('./src/$1.ts') },
       { find: /^coatcheck$/, replacement: here('./src/index.ts') },

@@ -155,7 +155,6 @@ function repairAnchors() {
 async function writeReference() {
   const sourceOf = (/** @type {string} */ key) => {
     if (key === '.') return 'src/index.ts'
-    if (key === './custom-store/testing') return 'src/custom-store/index.ts'
     return key.startsWith('./stores/') ? `${key}.ts` : `src/${key.slice(2)}.ts`
   }
   const application = await Application.bootstrapWithPlugins({

@@ -43,14 +43,12 @@ const STORES = [...under('stores'), ...under('src/custom-store')]
 const COMMAND = under('src/command')
 const nameOf = (path: string) => {
   if (path === 'src/index.ts') return '.'
-  return path === 'src/custom-store/index.ts'
-    ? './custom-store/testing'
-    : `./${path.replace(/^src\//, '').slice(0, -3)}`
+  return `./${path.replace(/^src\//, '').slice(0, -3)}`
 }
 /** The files of the top of src and stores: each is a subpath, and only re-exports. */
 const ENTRIES = Object.fromEntries(
   [...SRC, ...STORES]
-    .filter(path => /^(?:src|stores)\/[\w-]+\.ts$|^src\/custom-store\/index\.ts$/.test(path))
+    .filter(path => /^(?:src|stores)\/[\w-]+\.ts$|^src\/custom-store\/testing\.ts$/.test(path))
     .map(path => [nameOf(path), path]),
 )
 

@@ -1,6 +1,6 @@
 // Run by Bun: the conformance suite on bun:sqlite, and a file that another connection has locked. The last line is the count.
 
-import { testStore } from '../../../src/custom-store/index.ts'
+import { testStore } from '../../../src/custom-store/testing.ts'
 import { SqliteStore } from '../../../stores/sql/sqlite/store.ts'
 
 const [file = ':memory:'] = process.argv.slice(2)
