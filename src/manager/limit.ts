@@ -11,8 +11,8 @@ const LAST_STEP = 1000
 const byAge = (a: SessionRecord, b: SessionRecord) => a.createdAt - b.createdAt || (a.key < b.key ? -1 : 1)
 
 /**
- * Makes a session live by `put`, within the limit of its user. Logins of one user in this process take turns. Those of two
- * nodes meet in the second look and agree on an order there: what the first look saw is older, whatever the clocks say.
+ * Makes a session live by `put`, within the limit of its user. Logins of one user in this process wait for each other.
+ * Those of two nodes meet in the second look and agree on an order there: what the first look saw is older, whatever the clocks say.
  * `replaced`: the key of the session whose place it takes. `givesWay`: the sessions that end for it before any other.
  * @throws SessionStoreError with outcome 'unknown' only if the session may live
  */
@@ -42,9 +42,9 @@ async function counted<Outcome extends ReplaceOutcome>(
     const last = Math.max(deadline, performance.now() + LAST_STEP)
     return afterWrite(() => calls.delete(key, { now: context.now(), deadline: last }))
   }
-  const turn = `logins of ${userId}`
+  const queue = `logins of ${userId}`
   const late = () => calls.fail('create', 'not-applied', 'create: earlier logins of this user took all of storeTimeout')
-  await writers.enter(turn, deadline, late)
+  await writers.enter(queue, deadline, late)
   try {
     let before = (await recordsOfUser(context, userId)).filter(each => each.key !== key && each.key !== replaced)
     if (before.length >= max) {
@@ -71,6 +71,6 @@ async function counted<Outcome extends ReplaceOutcome>(
     await undo()
     return 'limit'
   } finally {
-    writers.leave(turn)
+    writers.leave(queue)
   }
 }
