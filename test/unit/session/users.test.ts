@@ -96,7 +96,10 @@ describe('a login', () => {
 
 describe('the shard of a user', () => {
   const shardOf = (shard: unknown, userId: string | null = '7') =>
-    new Users({ userIds: 'bigint', store: Object.assign(new MemoryStore(), { shard: () => shard }) as never }, null).shardOf(userId)
+    new Users(
+      { userIds: 'bigint', store: Object.assign(new MemoryStore(), { shard: () => shard }) as never },
+      null,
+    ).shardOf(userId)
 
   it('is what the store says, and none where it says nothing or there is no user', () => {
     expect(shardOf('a-_')).toBe('a-_')

@@ -1,0 +1,67 @@
+// A request is under way while its session ends, or another user logs in to it: it neither brings a user back, nor writes into
+// what is another's.
+import { SessionManager } from 'coatcheck'
+import { connectStore } from 'coatcheck/connect'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { afterEach, describe, expect, it } from 'vitest'
+import { APPS, startApp } from '../../support/connect-apps.ts'
+import { lateRequests } from '../../support/connect-late.ts'
+import { called, HANDLERS, serve, userOf } from './service.ts'
+
+const open: (() => unknown)[] = []
+afterEach(async () => {
+  while (open.length > 0) await open.pop()!()
+})
+
+describe.each(Object.keys(APPS))('%s', name => {
+  lateRequests(async () => {
+    const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
+    const service = await startApp(name, connectStore(sessions, { userOf: userOf as never }))
+    open.push(service.close, () => sessions.close())
+    return { sessions, ...service }
+  })
+})
+
+describe('express-session, by hand', () => {
+  const byHand = (end: (request: any) => Promise<unknown>) =>
+    serve({
+      ...HANDLERS,
+      '/again': async (request, response) => {
+        const { user } = request.session
+        await end(request)
+        request.sessionStore.generate(request)
+        request.session.user = user
+        await called(callback => request.session.save(callback))
+        response.end(user)
+      },
+    })
+
+  it.each([
+    ['that destroys its session', (request: any) => called(callback => request.session.destroy(callback))],
+    ['that destroys it and waits for no callback', async (request: any) => request.session.destroy()],
+    ['that leaves it alone', async () => {}],
+  ])('a request %s may begin the next one for the same user', async (_, end) => {
+    const { browser, sessions } = await byHand(end)
+    const one = browser()
+    await one.go('/login?user=42')
+    expect((await one.go('/again')).status).toBe(200)
+    expect(JSON.parse((await one.go('/read')).body).user).toBe('42')
+    expect((await sessions.list(42n)).length).toBeGreaterThan(0)
+  })
+
+  it.each([
+    ['destroy', (request: any) => called(callback => request.session.destroy(callback))],
+    ['nothing', async () => {}],
+  ])('a request whose session another one has ended begins none for its user, by %s', async (_, end) => {
+    let service: Awaited<ReturnType<typeof byHand>>
+    const ending = async (request: any) => {
+      await service.sessions.invalidateUser(42n)
+      await end(request)
+    }
+    service = await byHand(ending)
+    const one = service.browser()
+    await one.go('/login?user=42')
+    expect(await one.go('/again')).toMatchObject({ status: 401, body: 'ERR_SESSION_UNAUTHENTICATED' })
+    expect(await service.sessions.list(42n)).toEqual([])
+  })
+})
