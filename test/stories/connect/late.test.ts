@@ -22,6 +22,41 @@ describe.each(Object.keys(APPS))('%s', name => {
   })
 })
 
+describe('a password change', () => {
+  const change = (isInOrder: boolean) => async (request: any, response: any) => {
+    const { sessions, store } = service
+    const endTheOthers = async () => {
+      const except = isInOrder ? await sessions.get(store.idOf(request.sessionID)) : null
+      await sessions.invalidateUser(42n, { except, minPasswordVersion: 2 })
+    }
+    if (!isInOrder) await endTheOthers()
+    await called(callback => request.session.regenerate(callback))
+    request.session.user = { id: '42', passwordVersion: 2 }
+    await called(callback => request.session.save(callback))
+    if (isInOrder) await endTheOthers()
+    response.end()
+  }
+  let service: Awaited<ReturnType<typeof serve>>
+  async function changed(isInOrder: boolean) {
+    service = await serve({ ...HANDLERS, '/change': change(isInOrder) })
+    const [one, copy, phone] = [service.browser(), service.browser(), service.browser()]
+    for (const each of [one, phone]) await each.go('/login?user=42')
+    for (const [name, value] of one.cookies) copy.cookies.set(name, value)
+    const { status } = await one.go('/change')
+    const seen = await Promise.all([one, copy, phone].map(async each => JSON.parse((await each.go('/read')).body).user))
+    return { status, seen }
+  }
+
+  it('that saves a new ID first, and then ends everything else, keeps this browser alone', async () => {
+    const user = { id: '42', passwordVersion: 2 }
+    expect(await changed(true)).toEqual({ status: 200, seen: [user, undefined, undefined] })
+  })
+
+  it('that ends everything first is logged out itself, and told so', async () => {
+    expect(await changed(false)).toEqual({ status: 401, seen: [undefined, undefined, undefined] })
+  })
+})
+
 describe('express-session, by hand', () => {
   const byHand = (end: (request: any) => Promise<unknown>) =>
     serve({
