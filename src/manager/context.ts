@@ -168,7 +168,9 @@ export class Context {
     const call = this.call()
     const minPasswordVersionUntil = call.now + this.options.minPasswordVersionLifetime
     const count = await this.calls.deleteUser(user, { minPasswordVersionUntil, ...options }, call)
-    this.emit({ type: 'invalidated', userId: this.users.fromText(user)!, count })
+    const userId = this.users.fromText(user)
+    // A user of another kind is another application's, and no event of ours can name that one.
+    if (userId !== null) this.emit({ type: 'invalidated', userId, count })
     return count
   }
 

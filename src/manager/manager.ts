@@ -362,8 +362,8 @@ export class SessionManager<
 
   /**
    * Logs everyone out: when it resolves, every session and every remember token that existed when it was called has ended,
-   * and so has every session that began from one of them meanwhile. A user who logs in while it runs stays logged in or
-   * not. Of a namespace it ends the sessions of its users; anonymous ones cannot be told apart. Answers how many live
+   * and so has every session that began from one of them meanwhile, whatever clock this machine has. A user who logs in
+   * while it runs stays logged in or not. Of a namespace it ends the sessions of its users; anonymous ones cannot be told apart. Answers how many live
    * sessions it ended.
    * @throws TypeError if the store has no `scan`
    * @throws SessionStoreError some are ended: repeat it until it resolves. The message says how many.

@@ -3,6 +3,7 @@ import { openVisit } from 'coatcheck/custom-server'
 import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
 import { describe, expect, it } from 'vitest'
 import { faults } from '../../support/barrier-store.ts'
+import { onlyHost } from '../../support/only-host.ts'
 import { DAY, device, GRACE, setUpRemember as setUp, times, user } from '../../support/remembered.ts'
 import { MINUTE } from '../../support/test-clock.ts'
 
@@ -119,7 +120,7 @@ it('each rotation begins a session later than the one before, also where the clo
 it('each of several requests with the token alone sends the cookie of the session', async () => {
   const at = setUp()
   const { token } = await device(at)
-  const request = { method: 'GET', secure: true, header: () => null, cookie: `remember_token=${token}` }
+  const request = { method: 'GET', secure: true, header: onlyHost, cookie: `remember_token=${token}` }
   for (const sessions of [at.sessions, at.sessions, at.manager()]) {
     const visit = openVisit(sessions, request)
     const session = await visit.get()

@@ -6,6 +6,7 @@ import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore, faults } from '../../support/barrier-store.ts'
 import { type At, type Node, setUpSeries as setUp, thefts, visit, WAYS } from '../../support/ending-series.ts'
+import { onlyHost } from '../../support/only-host.ts'
 import { times, user } from '../../support/remembered.ts'
 import { MINUTE } from '../../support/test-clock.ts'
 
@@ -99,7 +100,7 @@ describe('a request of that browser that comes later, with the token alone', () 
     openVisit(sessions, {
       method: 'POST',
       secure: true,
-      header: () => null,
+      header: onlyHost,
       cookie: `remember_token=${begun.token}`,
     })
   const logOuts = Object.entries(WAYS).filter(([name]) => name === 'logout' || name.startsWith('forget'))

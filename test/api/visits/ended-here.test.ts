@@ -7,6 +7,7 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore } from '../../support/barrier-store.ts'
 import { type AnyVisit, jar } from '../../support/edge-service.ts'
+import { onlyHost } from '../../support/only-host.ts'
 import { MINUTE, testClock } from '../../support/test-clock.ts'
 
 const ADA = { user: { id: 42n, name: 'ada' } }
@@ -18,7 +19,7 @@ async function browser() {
   const sessions = new SessionManager({ store, now: clock, sweepInterval: false, rememberFor: '30d' })
   const elsewhere = new SessionManager({ store, now: clock, sweepInterval: false })
   const visit = (cookie: string | null): AnyVisit =>
-    openVisit(sessions, { method: 'POST', secure: true, header: () => null, cookie }) as never
+    openVisit(sessions, { method: 'POST', secure: true, header: onlyHost, cookie }) as never
   const logIn = async (cookie: string | null, remember = false) => {
     const visiting = visit(cookie)
     await visiting.logIn({ ...ADA, remember })

@@ -4,6 +4,7 @@ import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { ada, jar, type Manager, makeSessions } from '../../support/edge-service.ts'
+import { onlyHost } from '../../support/only-host.ts'
 
 const max = { user: { id: 7n, name: 'max' } }
 const planted = 'p'.repeat(43)
@@ -12,7 +13,7 @@ const sessionCookies = (count: number) => ids(count).map(id => `session_id=${id}
 const tokenCookies = (count: number) => ids(count).map(id => `remember_token=${id}.${'y'.repeat(43)}`)
 
 const visitOf = (sessions: Manager, cookies: readonly string[], options?: Parameters<typeof openVisit>[2]) =>
-  openVisit(sessions, { method: 'POST', secure: true, header: () => null, cookie: cookies.join('; ') }, options)
+  openVisit(sessions, { method: 'POST', secure: true, header: onlyHost, cookie: cookies.join('; ') }, options)
 const setCookies = (visit: { finish(): { headers: Headers } }) => visit.finish().headers.getSetCookie()
 const userOf = async (sessions: Manager, cookies: readonly string[]) =>
   (await visitOf(sessions, cookies).get())?.user?.name ?? null

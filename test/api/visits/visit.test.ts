@@ -4,13 +4,14 @@ import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { ada, type Data, jar, type Manager, makeSessions } from '../../support/edge-service.ts'
+import { onlyHost } from '../../support/only-host.ts'
 
 type Options = Parameters<typeof openVisit>[2]
 type Request = Parameters<typeof openVisit>[1]
 
 /** A visit without any server, as a cookie jar would open it. */
 const visitOf = (sessions: Manager, cookie: string | null = null, request: Partial<Request> = {}, options?: Options) =>
-  openVisit(sessions, { method: 'GET', secure: true, header: () => null, ...request, cookie }, options)
+  openVisit(sessions, { method: 'GET', secure: true, header: onlyHost, ...request, cookie }, options)
 const setCookies = (visit: { finish(): { headers: Headers } }) => visit.finish().headers.getSetCookie()
 
 async function loggedIn(made: ReturnType<typeof makeSessions>, options?: Options) {
@@ -977,7 +978,7 @@ describe('options of visits', () => {
 
   it.each(wrong)('%j is a TypeError that quotes it', (options, message) => {
     const open = () =>
-      openVisit(sessions, { method: 'GET', secure: true, cookie: null, header: () => null }, options as Options)
+      openVisit(sessions, { method: 'GET', secure: true, cookie: null, header: onlyHost }, options as Options)
     if (options !== null) expect(open).toThrow(TypeError)
     expect(open).toThrow(message)
   })
@@ -985,7 +986,7 @@ describe('options of visits', () => {
 
 it('types flow from the manager to the visit', async () => {
   const sessions = new SessionManager({ store: new MemoryStore(), initial: (): Data => ({ n: 1 }), userIds: 'string' })
-  const visit = openVisit(sessions, { method: 'POST', secure: true, cookie: null, header: () => null })
+  const visit = openVisit(sessions, { method: 'POST', secure: true, cookie: null, header: onlyHost })
   const session = await visit.logIn({ user: { id: 'u-1', name: 'ada' } })
   const id: string = session.user.id
   const n: number | undefined = session.data.n

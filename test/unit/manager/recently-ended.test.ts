@@ -5,6 +5,7 @@ import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { RecentlyEnded } from '../../../src/manager/recently-ended.ts'
+import { onlyHost } from '../../support/only-host.ts'
 
 const ada = { id: 1n, name: 'ada' }
 
@@ -50,7 +51,7 @@ describe('the cookie of a session', () => {
       ...options,
     })
     const visit = (cookie: string | null = null) =>
-      openVisit(sessions, { method: 'POST', secure: true, header: () => null, cookie })
+      openVisit(sessions, { method: 'POST', secure: true, header: onlyHost, cookie })
     const logIn = async (user = ada) => {
       const visiting = visit()
       return { visiting, session: await visiting.logIn({ user }) }
