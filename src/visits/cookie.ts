@@ -180,7 +180,8 @@ export class SessionCookie {
 
   /** The same, and after them the values under the name with or without `__Host-`: before a roll-out of `hostPrefix` it had that. */
   valuesOfBothNames(header: string | readonly string[] | null | undefined): string[] {
-    return [...new Set([...valuesOf(this.#pair, header), ...valuesOf(this.#otherPair, header)])]
+    const others = valuesOf(this.#otherPair, header)
+    return others.length === 0 ? this.candidates(header) : [...new Set([...this.candidates(header), ...others])]
   }
 
   /** The `Set-Cookie` value that brings this session's ID to the browser. */

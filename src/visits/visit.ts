@@ -475,12 +475,11 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     const { cookie, rememberCookie } = this.#setup
     const unsent = typeof this.#tokenCookie === 'object' ? [this.#tokenCookie.token] : []
     const revoke = (token: string) => this.#sessions.revokeRememberToken(token)
-    const keyOfToken = (token: string) => this.#keyOfToken(token)
-    const keyOfId = (id: string) => (isId(id) ? this.#context.keyOf(id) : null)
+    const keyOf = (id: string) => (isId(id) ? this.#context.keyOf(id) : null)
     return [
-      ...this.#endingsOf(rememberCookie, keyOfToken, revoke),
+      ...this.#endingsOf(rememberCookie, token => this.#keyOfToken(token), revoke),
       ...unsent.map(token => () => revoke(token)),
-      ...this.#endingsOf(cookie, keyOfId, id => this.#sessions.destroy(id as SessionId)),
+      ...this.#endingsOf(cookie, keyOf, id => this.#sessions.destroy(id as SessionId)),
       ...own,
       ...this.#leaving,
     ]
@@ -499,9 +498,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   }
 
   #hasTokenCookie(): boolean {
-    return (
-      typeof this.#tokenCookie === 'object' || this.#setup.rememberCookie.candidates(this.#request.cookie).length > 0
-    )
+    return this.#tokenCookie !== 'keep' || this.#setup.rememberCookie.candidates(this.#request.cookie).length > 0
   }
 
   #canSend(): boolean {
