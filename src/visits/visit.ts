@@ -326,12 +326,16 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     const tokens = this.#wellFormedTokens()
     if (tokens.length === 0 || this.#isRefusedInsecure()) return null
     const { recentlyEnded } = this.#context
-    // A login or a logout that ended one of several may not have seen the token: then that is of another scope.
-    const isLeft = (key: string) =>
-      (this.#ids.length > 1 && recentlyEnded.isEnded(key)) || recentlyEnded.hasLiveSuccessor(key)
-    if (this.#ids.some(id => isLeft(this.#context.keyOf(id)))) return null
     const token = tokens.length === 1 ? tokens[0]! : await this.#chooseToken(tokens)
     if (token === null || recentlyEnded.isSuperseded(this.#keyOfToken(token)!)) return null
+    const keys = this.#ids.map(id => this.#context.keyOf(id))
+    // A login or a logout that ended one of several may not have seen the token: then that is of another scope.
+    if (keys.length > 1 && keys.some(key => recentlyEnded.isEnded(key))) return null
+    for (const key of keys) {
+      // What took the place of its session is on its way to the browser, unless it has ended.
+      const next = recentlyEnded.liveSuccessorOf(key)
+      if (next !== null && (await this.#context.begin().storedRecord(next)) !== null) return null
+    }
     return this.#sessions.redeemRememberToken(token)
   }
 
