@@ -163,7 +163,7 @@ function sharedReads(get: () => Engine) {
   })
 
   it('fail all at once where their connection is lost, and the next one too, each with an error of its own, and the next ones are answered', async () => {
-    const { open, lockTable, waiting, killWaiting } = get()
+    const { open, lockTable, killWaiting } = get()
     const store = open(1)
     const records = await put(store, 64)
     const release = await lockTable()
