@@ -128,9 +128,9 @@ export class KeptSessions {
     const context = this.context.begin()
     const key = context.keyOf(this.idOf(sid))
     // Before the answers, as in `destroy` of the manager.
-    context.recentlyEnded.addEnd(key)
+    context.recentlyEnded.addEnd(key, false)
     const record = await context.storedRecord(key)
-    const existed = await context.endSession(key, record?.userId ?? null, 'logout')
+    const existed = await context.endSession(key, record, 'logout')
     return existed ? record?.userId : undefined
   }
 
