@@ -1,0 +1,61 @@
+// Two failures that no client notices by itself: the primary behind an address is another one now, and a connection falls
+// silent without being closed.
+import { type FaultProxy, startProxy } from '../services/proxy.ts'
+import { until } from '../services/process.ts'
+import { type RedisServer, startRedis, startRedisCluster, startRedisSentinels } from '../services/redis.ts'
+import { CLUSTER, type OpenClient, SENTINEL, STANDALONE, type Ways } from './clients.ts'
+
+const host = '127.0.0.1'
+
+/** The servers that a client asks for, each behind a proxy. */
+export async function startBehindProxies(client: string) {
+  const begun = await (client in STANDALONE
+    ? startRedis()
+    : client in CLUSTER
+      ? startRedisCluster()
+      : startRedisSentinels())
+  const servers = 'nodes' in begun ? begun.nodes : 'master' in begun ? [begun.master, begun.replica] : [begun]
+  const proxies: FaultProxy[] = await Promise.all(servers.map(({ port }) => startProxy(port)))
+  const waysOf = (): Ways =>
+    Object.fromEntries(servers.map(({ port }, i) => [`${host}:${port}`, { host, port: proxies[i]!.port }]))
+  const open = async (): Promise<OpenClient> => {
+    if ('nodes' in begun) return CLUSTER[client]!(Object.values(waysOf()), waysOf())
+    if ('master' in begun) return SENTINEL[client]!(begun.name, begun.sentinels, waysOf())
+    return STANDALONE[client]!(`redis://${host}:${proxies[0]!.port}`)
+  }
+  return {
+    ...(await open()),
+    servers,
+    /** Nothing comes through the connections that are open now; new ones work. */
+    silence: () => proxies.forEach(proxy => proxy.silence()),
+    connections: () => proxies.reduce((sum, proxy) => sum + proxy.connections(), 0),
+    stop: () => Promise.all([begun.stop(), ...proxies.map(proxy => proxy.stop())]),
+  }
+}
+
+/** A primary and its replica behind one address. */
+export async function startPair() {
+  const options = ['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '1']
+  const [old, next] = await Promise.all([startRedis(options), startRedis(options)])
+  const address = await startProxy(old.port)
+  const replicate = async (replica: RedisServer, primary: RedisServer) => {
+    await replica.cli('REPLICAOF', host, `${primary.port}`)
+    await until('the replica following', async () => {
+      const info = await replica.cli('INFO', 'replication')
+      if (!info.includes('master_link_status:up')) throw new Error(info)
+    })
+  }
+  await replicate(next, old)
+  return {
+    old,
+    next,
+    address,
+    /** From now on `next` is the primary. The connections there are lead to the old one, and new ones until `address` is redirected. */
+    async failOver() {
+      if ((await old.cli('WAIT', '1', '5000')) !== '1') throw new Error('the replica does not follow')
+      await next.cli('REPLICAOF', 'NO', 'ONE')
+      await replicate(old, next)
+    },
+    stop: () => Promise.all([address.stop(), old.stop(), next.stop()]),
+  }
+}
