@@ -2,7 +2,7 @@
 // silent without being closed.
 import { type FaultProxy, startProxy } from '../services/proxy.ts'
 import { until } from '../services/process.ts'
-import { type RedisServer, startRedis, startRedisCluster, startRedisSentinels } from '../services/redis.ts'
+import { startRedis, startRedisCluster, startRedisSentinels } from '../services/redis.ts'
 import { CLUSTER, type OpenClient, SENTINEL, STANDALONE, type Ways } from './clients.ts'
 
 const host = '127.0.0.1'
@@ -38,23 +38,24 @@ export async function startPair() {
   const options = ['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '1']
   const [old, next] = await Promise.all([startRedis(options), startRedis(options)])
   const address = await startProxy(old.port)
-  const replicate = async (replica: RedisServer, primary: RedisServer) => {
-    await replica.cli('REPLICAOF', host, `${primary.port}`)
-    await until('the replica following', async () => {
-      const info = await replica.cli('INFO', 'replication')
-      if (!info.includes('master_link_status:up')) throw new Error(info)
-    })
-  }
-  await replicate(next, old)
+  await next.cli('REPLICAOF', host, `${old.port}`)
+  await until('the replica following', async () => {
+    const info = await next.cli('INFO', 'replication')
+    if (!info.includes('master_link_status:up')) throw new Error(info)
+  })
   return {
     old,
     next,
     address,
     /** From now on `next` is the primary. The connections there are lead to the old one, and new ones until `address` is redirected. */
     async failOver() {
-      if ((await old.cli('WAIT', '1', '5000')) !== '1') throw new Error('the replica does not follow')
+      await until('the replica having all', async () => {
+        const [there, here] = await Promise.all([next.cli('DBSIZE'), old.cli('DBSIZE')])
+        if (there !== here) throw new Error(`${there} of ${here}`)
+      })
       await next.cli('REPLICAOF', 'NO', 'ONE')
-      await replicate(old, next)
+      // A replica that has lost its primary: it goes on answering what it had.
+      await old.cli('REPLICAOF', host, '1')
     },
     stop: () => Promise.all([address.stop(), old.stop(), next.stop()]),
   }
