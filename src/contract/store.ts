@@ -85,7 +85,10 @@ export type ReadAnswer = SessionRecord | Forward | Corrupt | null
 
 /** The last argument of each method: about the call itself. */
 export interface StoreCall {
-  /** The manager's clock, epoch ms. A store consults no other to decide what is live. */
+  /**
+   * The manager's clock, epoch ms. A store consults no other to decide what is live. `invalidateAll` walks by a clock at 0,
+   * at which all that is stored is live.
+   */
   readonly now: number
   /**
    * When the caller stops waiting, on the scale of `performance.now()`: a store that queues or retries begins no command

@@ -97,6 +97,10 @@ const CASES: readonly Case[] = [
         same(early.records.get(record.key), record)
         await kit.isExactly(record)
       }
+      // By a clock at 0 all is live: so `invalidateAll` walks, and reads.
+      const expired = await kit.put({ userId: kit.user(), expiresAt: kit.now - MINUTE })
+      same((await walkAt(0)).records.get(expired.key), expired)
+      await kit.isExactly(expired, 0)
     },
     async 'prolongs nothing by a walk, and hands out objects that the caller may change'(kit) {
       const record = await kit.put({ userId: kit.user(), seenAt: kit.now - 20 * MINUTE })

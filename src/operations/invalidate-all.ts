@@ -7,6 +7,8 @@ import { eachOf, isOwn, PAGE, pagesOf, type Walker } from './walk.ts'
 
 /** A walk that took less met all that existed when it began: each forward that was left meanwhile still stood, in ms. */
 const SHORT_WALK = FORWARD_LIFETIME - CLOCK_TOLERANCE
+/** A clock by which all that is stored is live: what has expired by ours may be live by another node's. */
+const ALL_LIVE = 0
 
 /** Options of `invalidateAll`. */
 export interface InvalidateAllOptions {
@@ -33,7 +35,7 @@ interface Ender extends Walker {
   /** The same for the tenant of a stored user. */
   ofUser(user: string): Ender
   endUser(user: string, options: { exceptKey?: string }): Promise<number>
-  endSession(key: string, userId: null, reason: 'invalidated'): Promise<boolean>
+  endSession(key: string, owner: null, reason: 'invalidated'): Promise<boolean>
   chainFrom(
     start: string,
     now: number,
@@ -47,7 +49,8 @@ export async function invalidateAll(
   { signal, onProgress }: Omit<InvalidateAllOptions, 'except'>,
   exceptKey: string | null,
 ): Promise<number> {
-  // A session that was created later than this, by any node's clock, did not exist when the call began.
+  // All that is met ends, whatever its dates: this clock may be wrong. It only decides whether another walk is due. By the
+  // clock of any node, a session that was created later than this did not exist when the call began.
   const latest = manager.now() + CLOCK_TOLERANCE
   const except = exceptKey === null ? {} : { exceptKey }
   let [ended, met] = [0, 0]
@@ -58,42 +61,41 @@ export async function invalidateAll(
     // Each new ID of a session leaves a forward: together they are followed once.
     const followed = new Set<string>()
     await eachOf(forwards, async key => {
-      const { record, isEnd } = await manager.begin().chainFrom(key, manager.now() - CLOCK_TOLERANCE, followed)
+      const { record, isEnd } = await manager.begin().chainFrom(key, ALL_LIVE, followed)
       if (record !== null) stored.push(record)
-      // Nothing live is found there. A node with a slower clock may find it, of any tenant.
+      // It leads to nothing any more: a repeated call need not follow it again.
       else if (isEnd && manager.namespace === null) await manager.calls.delete(key, manager.begin().call())
     })
-    const old = stored.filter(({ createdAt, userId }) => createdAt <= latest && isOwn(manager, userId))
-    const users = new Set(old.flatMap(({ userId }) => userId ?? []))
+    // A series has a user. A record of that kind without one keeps which sessions of another library are over.
+    const own = stored.filter(({ userId, kind }) => isOwn(manager, userId) && (userId !== null || kind === 'session'))
+    const users = new Set(own.flatMap(({ userId }) => userId ?? []))
     await eachOf(users, async user => {
       const count = await manager.ofUser(user).begin().endUser(user, except)
       ended += count
     })
-    // A series has a user. A record of that kind without one keeps which sessions of another library are over.
-    const visitors = old.filter(({ userId, kind }) => userId === null && kind === 'session')
+    const visitors = own.filter(({ userId }) => userId === null)
     const isNoneKept = exceptKey === null || visitors.length === 0
-    const kept = isNoneKept ? null : (await manager.begin().chainFrom(exceptKey, manager.now())).keys
+    const kept = isNoneKept ? null : (await manager.begin().chainFrom(exceptKey, ALL_LIVE)).keys
     await eachOf(visitors, async ({ key, expiresAt }) => {
       if (kept?.has(key)) return
       const existed = await manager.begin().endSession(key, null, 'invalidated')
       if (existed && expiresAt > manager.now()) ended += 1
     })
-    return users.size + visitors.length
+    return own.some(({ createdAt }) => createdAt <= latest)
   }
 
   try {
     for (let isFirst = true; ; isFirst = false) {
       const [now, begun] = [manager.now(), performance.now()]
-      let found = 0
-      // A session that has just expired by our clock may be live by another node's.
-      for await (const page of pagesOf(manager, PAGE, signal, CLOCK_TOLERANCE)) {
-        found += await endPage(page)
+      let hasMetOld = false
+      for await (const page of pagesOf(manager, PAGE, signal, ALL_LIVE)) {
+        hasMetOld = (await endPage(page)) || hasMetOld
         await onProgress?.({ ended, met })
       }
       // A session that gets a new ID before the walk meets it is met by the forward under the old one, as long as that stands. After
       // a longer walk another one looks for the rest. By both clocks, because either may have been set back.
       const took = Math.max(performance.now() - begun, manager.now() - now)
-      if (took < SHORT_WALK || (found === 0 && !isFirst)) return ended
+      if (took < SHORT_WALK || (!hasMetOld && !isFirst)) return ended
     }
   } catch (error) {
     if (!(error instanceof SessionStoreError)) throw error

@@ -35,18 +35,18 @@ export function requireScan({ options }: Walker, method: string): void {
 }
 
 /**
- * The pages of a walk, each with its own deadline: a caller may take its time between them. Each session of a page was live
- * `skew` ms before now.
+ * The pages of a walk, each with its own deadline: a caller may take its time between them. `now`: of a clock that stands
+ * still.
  */
 export async function* pagesOf(
   walker: Walker,
   limit: number,
   signal: AbortSignal | undefined,
-  skew = 0,
+  now?: number,
 ): AsyncGenerator<ScanPage, void, void> {
   for (let cursor: string | null = null; ; ) {
     if (signal?.aborted) throw signal.reason
-    const page: ScanPage = await walker.calls.scan(cursor, limit, walker.begin().call(walker.now() - skew))
+    const page: ScanPage = await walker.calls.scan(cursor, limit, walker.begin().call(now))
     yield page
     cursor = page.next
     if (cursor === null) return

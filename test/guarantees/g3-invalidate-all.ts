@@ -84,6 +84,27 @@ export function endAllIsComplete({ setUp, atEveryPoint }: GuaranteeKit): void {
       })
     }
 
+    for (const [name, skew] of [
+      ['ten minutes behind', -10 * MINUTE],
+      ['forty minutes ahead', 40 * MINUTE],
+    ] as const)
+      it(`from a clock that is ${name}, invalidateAll ends every session and remember token`, async () => {
+        const at = await setUp(remembering)
+        const held = await prepare(at)
+        const fresh = await at.sessions.create({ user: { id: newUser(), name: 'max' } })
+        const visitor = await at.sessions.create()
+        const renewed = [
+          await at.sessions.regenerate(fresh, { grace: '1m' }),
+          await at.sessions.regenerate(visitor, { grace: '1m' }),
+          await at.sessions.regenerate(held.visitor),
+        ]
+        const now = () => at.clock() + skew
+        await at.manager({ now }).invalidateAll()
+        await isOver(at, held, null, name)
+        for (const session of [fresh, visitor, ...renewed])
+          for (const options of [{}, { now }]) assert.equal(await at.manager(options).get(session!.secret), null)
+      })
+
     it('of 700 sessions that get new IDs all the while, on two nodes, none is left, nor any of what followed', async () => {
       const { sessions, manager } = await setUp({ ...remembering, storeTimeout: '20s' })
       const nodes = [sessions, manager()]

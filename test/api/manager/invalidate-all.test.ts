@@ -175,15 +175,47 @@ it('knows a long walk by the wall clock too where the clock of the manager stand
   }
 })
 
-it('ends what a node whose clock is ahead has begun before it, and not what began later', async () => {
-  for (const [ahead, ends] of [
-    [CLOCK_TOLERANCE, true],
-    [CLOCK_TOLERANCE + 1, false],
+it.each([
+  ['a year behind', -525_600 * MINUTE],
+  ['ten minutes behind', -10 * MINUTE],
+  ['forty minutes ahead', 40 * MINUTE],
+  ['a year ahead', 525_600 * MINUTE],
+])('ends all sessions and remember tokens from a clock that is %s, under new IDs too', async (_, skew) => {
+  const { sessions, clock, node } = setUp()
+  const there = node({ now: clock.skewed(skew) })
+  const held = [
+    await sessions.create({ user }),
+    await sessions.create(),
+    await sessions.namespace('a').create({ user }),
+  ]
+  const token = await sessions.issueRememberToken(held[0] as never)
+  const renewed = [await sessions.create({ user: max }), await sessions.create()]
+  for (const old of renewed) held.push((await sessions.regenerate(old, { grace: '1m' }))!)
+  const spared = (await sessions.regenerate(await sessions.create(), { grace: '1m' }))!
+  await there.invalidateAll({ except: spared.key })
+  for (const { secret } of [...held, ...renewed]) expect(await node().get(secret)).toBeNull()
+  expect(await node().namespace('a').get(held[2]!.secret)).toBeNull()
+  expect(await node().redeemRememberToken(token)).toBeNull()
+  expect((await node().get(spared.secret))?.key).toBe(spared.key)
+})
+
+it('ends what it meets in each of its walks, and walks again only for what is older than the call', async () => {
+  for (const [ahead, walks] of [
+    [CLOCK_TOLERANCE, 3],
+    [CLOCK_TOLERANCE + 1, 2],
   ] as const) {
-    const { sessions, clock, node } = setUp()
+    const { sessions, clock, node, store } = setUp()
     const session = await node({ now: clock.skewed(ahead) }).create()
+    const long = async (proceed: () => unknown) => {
+      const page = await proceed()
+      clock.advance(FORWARD_LIFETIME)
+      return page
+    }
+    hide(store, () => clock.advance(FORWARD_LIFETIME))
+    store.next('scan', long)
     await sessions.invalidateAll()
-    expect((await sessions.get(session.secret)) === null).toBe(ends)
+    expect(await sessions.get(session.secret)).toBeNull()
+    expect(store.counts().scan).toBe(walks)
   }
 })
 

@@ -7,6 +7,7 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ada, jar, makeSessions, serve, threeEndpoints } from '../../support/edge-service.ts'
+import { onlyHost } from '../../support/only-host.ts'
 import { until } from '../../support/services/process.ts'
 
 /** Sends bytes as they are, since http.request refuses half of what a hostile client sends. */
@@ -86,7 +87,7 @@ describe('a Cookie header over HTTP', () => {
 
 describe('a session ID that is none', () => {
   const ask = async (made: ReturnType<typeof makeSessions>, id: string) =>
-    openVisit(made.sessions, { method: 'GET', secure: true, cookie: `session_id=${id}`, header: () => null }).get()
+    openVisit(made.sessions, { method: 'GET', secure: true, cookie: `session_id=${id}`, header: onlyHost }).get()
 
   it('of any other length does not reach the store', async () => {
     const made = makeSessions()
@@ -145,7 +146,7 @@ it('no header makes a visit throw anything but what it documents', async () => {
       fc.record({ method: text, cookie: fc.oneof(text, fc.array(text), fc.constant(null)), secure: fc.boolean() }),
       fc.dictionary(fc.constantFrom('origin', 'sec-fetch-site', 'host'), text),
       async (request, headers) => {
-        const visit = openVisit(made.sessions, { ...request, header: name => headers[name] })
+        const visit = openVisit(made.sessions, { ...request, header: name => headers[name] || onlyHost(name) })
         const outcome = await visit.get().then(
           session => session,
           error => error.code,
@@ -208,7 +209,7 @@ it('no secret shows in what a visit throws, prints or tells', async () => {
     onEvent: event => shown.push(inspect(event, { depth: 9, showHidden: true }), JSON.stringify(event, String)),
   })
   const open = (cookie: string | null, header: Record<string, string> = {}) =>
-    openVisit(sessions, { method: 'POST', secure: true, cookie, header: name => header[name] })
+    openVisit(sessions, { method: 'POST', secure: true, cookie, header: name => header[name] ?? onlyHost(name) })
   const first = open(null)
   const session = await first.logIn({ ...ada, remember: true })
   const cookies = first.headers.getSetCookie()
@@ -224,12 +225,12 @@ it('no secret shows in what a visit throws, prints or tells', async () => {
     visit.checkCsrf(secrets[0]),
     open(jar(cookies), { origin: 'https://evil.example' }).get(),
     open(`${jar(cookies)}; session_id=x`).requireUser(),
-    openVisit(sessions, { method: 'POST', secure: false, cookie: jar(cookies), header: () => null }).logIn(ada),
+    openVisit(sessions, { method: 'POST', secure: false, cookie: jar(cookies), header: onlyHost }).logIn(ada),
     openVisit(sessions, {
       method: 'POST',
       secure: true,
       cookie: jar(cookies),
-      header: () => null,
+      header: onlyHost,
       canSend: () => false,
     }).logIn(ada),
   ]

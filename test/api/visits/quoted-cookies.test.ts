@@ -3,6 +3,7 @@ import { SessionManager } from 'coatcheck'
 import { openVisit, SessionCookie } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
+import { onlyHost } from '../../support/only-host.ts'
 
 const cookie = new SessionCookie()
 
@@ -31,7 +32,7 @@ describe('the value of a cookie in quotes', () => {
   it('finds the session, begins one by its remember token, and ends both', async () => {
     const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false, rememberFor: '30d' })
     const visit = (header: string | null) =>
-      openVisit(sessions, { method: 'POST', secure: true, cookie: header, header: () => null })
+      openVisit(sessions, { method: 'POST', secure: true, cookie: header, header: onlyHost })
     const login = visit(null)
     await login.logIn({ user: { id: 42n, name: 'ada' }, remember: true })
     const [session, token] = login.cookies.map(({ name, value }) => `${name}="${value}"`)

@@ -2,6 +2,7 @@
 import { openVisit } from 'coatcheck/custom-server'
 import { describe, expect, it } from 'vitest'
 import { ada, jar, type Manager, makeSessions } from '../../support/edge-service.ts'
+import { onlyHost } from '../../support/only-host.ts'
 
 const planted = 'p'.repeat(43)
 const ids = (count: number) => Array.from({ length: count }, (_, index) => String(index).padStart(43, 'x'))
@@ -9,7 +10,7 @@ const sessionCookies = (count: number) => ids(count).map(id => `session_id=${id}
 const tokenCookies = (count: number) => ids(count).map(id => `remember_token=${id}.${'y'.repeat(43)}`)
 
 const visitOf = (sessions: Manager, cookies: readonly string[], options?: Parameters<typeof openVisit>[2]) =>
-  openVisit(sessions, { method: 'POST', secure: true, header: () => null, cookie: cookies.join('; ') }, options)
+  openVisit(sessions, { method: 'POST', secure: true, header: onlyHost, cookie: cookies.join('; ') }, options)
 const setCookies = (visit: { finish(): { headers: Headers } }) => visit.finish().headers.getSetCookie()
 
 /** A browser that has logged in: its cookies, each as `name=value`. */

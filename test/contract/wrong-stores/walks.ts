@@ -94,6 +94,12 @@ class WalksByItsOwnClock extends SharingStore {
   }
 }
 
+class TakesZeroForNoClock extends SharingStore {
+  override live(key: string, now: number) {
+    return super.live(key, now || Date.now())
+  }
+}
+
 class RemovesWhatItSkips extends SharingStore {
   override async scan(cursor: string | null, limit: number, call: StoreCall) {
     for (const [key, { expiresAt }] of this.records) if (expiresAt <= call.now) this.records.delete(key)
@@ -208,6 +214,7 @@ export const walks: readonly WrongStore[] = [
   },
   { mistake: 'hands out its own objects in a walk', open: () => new ShowsItsOwnObjects(), caughtBy: [UNCHANGED] },
   { mistake: 'walks by its own clock', open: () => new WalksByItsOwnClock(), caughtBy: [EXPIRED] },
+  { mistake: 'takes a clock at 0 for none', open: () => new TakesZeroForNoClock(), caughtBy: [EXPIRED] },
   { mistake: 'removes what has expired to the walker', open: () => new RemovesWhatItSkips(), caughtBy: [EXPIRED] },
   { mistake: 'touches what it meets in a walk', open: () => new TouchesWhatItMeets(), caughtBy: [UNCHANGED] },
   { mistake: 'shows corrupted records in a walk', open: () => new ShowsTheCorrupt(), caughtBy: [CORRUPT] },

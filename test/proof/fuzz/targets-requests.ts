@@ -453,8 +453,14 @@ const origins: Target = {
         const isOwn = ['same-origin', 'none'].includes(site)
         const isListed = origin !== '' && allowed.has(origin)
         const after = origin.split('://').slice(1).join('://')
+        const scheme = origin.split('://')[0]!.toLowerCase()
+        const port = { http: ':80', https: ':443' }[scheme]
+        const written = (text: string) => {
+          const low = text.toLowerCase()
+          return port !== undefined && low.endsWith(port) ? low.slice(0, -port.length) : low
+        }
         const isSame =
-          origin === '' || (host !== '' && after === host && ['http', 'https'].includes(origin.split('://')[0]!))
+          origin === '' || (host !== '' && after !== '' && port !== undefined && written(after) === written(host))
         const expected = !isRead && !isOwn && !isListed && (site !== '' || !isSame)
         same(ours, expected, 'isCrossOrigin')
         decisions.push(ours ? 'x' : '.')

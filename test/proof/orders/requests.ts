@@ -2,6 +2,7 @@
 // is seen from the browser: whose session it has in the end, and whether a logout that was acknowledged stays.
 import assert from 'node:assert/strict'
 import type { SessionId, SessionManager } from 'coatcheck'
+import { onlyHost } from '../../support/only-host.ts'
 import {
   type AnyVisit,
   checkEnding,
@@ -107,7 +108,7 @@ export function openTabs(world: World, isTenant = false): Tabs {
     return world.library.openVisit(manager(node) as SessionManager<Data>, {
       method: 'POST',
       secure: true,
-      header: () => null,
+      header: onlyHost,
       cookie,
       ...more,
     })

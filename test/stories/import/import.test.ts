@@ -14,6 +14,7 @@ import {
   SID,
   withAda,
 } from '../../support/old-sessions.ts'
+import { onlyHost } from '../../support/only-host.ts'
 
 const user = { id: 42n, name: 'ada' }
 
@@ -132,7 +133,7 @@ describe('a response that is lost', () => {
     for (const lifetime of ['absolute', 'browser'] as const) {
       const options = { cookie: { lifetime, name: 'sid' } }
       const open = (cookie: string | null) =>
-        openVisit(world.one.sessions, { method: 'GET', secure: true, cookie, header: () => null }, options)
+        openVisit(world.one.sessions, { method: 'GET', secure: true, cookie, header: onlyHost }, options)
       const { visit } = await world.one.importer.import(OLD, header => open(header), options)
       expect((await visit.get())?.secret).toBe(first.session?.secret)
       expect(visit.cookies.map(({ name }) => name)).toEqual(['sid'])
@@ -182,7 +183,8 @@ describe('a request that cannot be judged', () => {
   it('fails as the methods of its visit do', async () => {
     const { one } = withAda()
     const fault = new Error('no headers')
-    const header = () => {
+    const header = (name: string) => {
+      if (name === 'host') return 'app.example.com'
       throw fault
     }
     const { visit } = await one.open(OLD, { method: 'POST', header })
