@@ -41,7 +41,7 @@ async function repeat(call) {
 const seconds = ({ answers, began }) =>
   answers.length === 0
     ? `more than ${LONG / 1000} s`
-    : `${fixed(/** @type {{ at: number }} */ ((answers[0]).at - began) / 1000, 1)} s`
+    : `${fixed(/** @type {{ at: number }} */ (answers[0].at - began) / 1000, 1)} s`
 
 /** @param {string} name @param {(url: string) => Promise<any>} open */
 async function demoted(name, open) {

@@ -179,7 +179,9 @@ const BREAKS = new WeakMap<Inner, { count: number }>()
 function breaksOf(client: Inner, ...events: string[]): () => number {
   const breaks = BREAKS.get(client) ?? { count: 0 }
   // The loss of a replica, which gets no command, does not matter: iovalkey tells of many.
-  const count = (node?: Inner) => void (breaks.count += node?.options?.readOnly === true ? 0 : 1)
+  const count = (node?: Inner) => {
+    if (node?.options?.readOnly !== true) breaks.count++
+  }
   if (!BREAKS.has(client)) for (const event of events) client.on?.(event, count)
   BREAKS.set(client, breaks)
   return () => breaks.count

@@ -28,7 +28,7 @@ const RIGHTS =
 
 describeEngine('redis', 'a connection of no use', () => {
   describe('whose primary became a replica', () => {
-    it.concurrent.each([
+    it.each([
       ...clients(STANDALONE).map(name => [name, 'redis://'] as const),
       ['node-redis 6', 'redis://coats:secret@'] as const,
       ['ioredis 6', 'redis://coats:secret@'] as const,
@@ -80,7 +80,7 @@ describeEngine('redis', 'a connection of no use', () => {
       },
     )
 
-    it.concurrent.each(clients(STANDALONE))(
+    it.each(clients(STANDALONE))(
       'a login waits for the new one within its time: %s',
       {
         timeout: 60_000,
@@ -140,7 +140,7 @@ describeEngine('redis', 'a connection of no use', () => {
   })
 
   describe('that is silent', () => {
-    it.concurrent.each(clients(STANDALONE, CLUSTER, SENTINEL))(
+    it.each(clients(STANDALONE, CLUSTER, SENTINEL))(
       'is left, and a write without an answer is unknown: %s',
       {
         timeout: 90_000,
@@ -173,7 +173,7 @@ describeEngine('redis', 'a connection of no use', () => {
       },
     )
 
-    it.concurrent.each(['node-redis 6', 'ioredis 6'])(
+    it.each(['node-redis 6', 'ioredis 6'])(
       'is left once while its server is stopped, and nothing is lost: %s',
       {
         timeout: 60_000,
@@ -192,7 +192,9 @@ describeEngine('redis', 'a connection of no use', () => {
             })
             .then(
               () => void acknowledged++,
-              (error: SessionStoreError) => void (unknown += error.outcome === 'unknown' ? 1 : 0),
+              (error: SessionStoreError) => {
+                if (error.outcome === 'unknown') unknown++
+              },
             )
         await until(
           'a new connection',
@@ -218,7 +220,7 @@ describeEngine('redis', 'a connection of no use', () => {
       },
     )
 
-    it.concurrent.each(['node-redis 6', 'ioredis 6'])(
+    it.each(['node-redis 6', 'ioredis 6'])(
       'is not taken for one that waits for others: %s',
       {
         timeout: 30_000,

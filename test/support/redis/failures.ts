@@ -1,7 +1,8 @@
 // Two failures that no client notices by itself: the primary behind an address is another one now, and a connection falls
 // silent without being closed.
-import { type FaultProxy, startProxy } from '../services/proxy.ts'
+
 import { until } from '../services/process.ts'
+import { type FaultProxy, startProxy } from '../services/proxy.ts'
 import { startRedis, startRedisCluster, startRedisSentinels } from '../services/redis.ts'
 import { CLUSTER, type OpenClient, SENTINEL, STANDALONE, type Ways } from './clients.ts'
 
@@ -27,7 +28,9 @@ export async function startBehindProxies(client: string) {
     ...(await open()),
     servers,
     /** Nothing comes through the connections that are open now; new ones work. */
-    silence: () => proxies.forEach(proxy => proxy.silence()),
+    silence() {
+      for (const proxy of proxies) proxy.silence()
+    },
     connections: () => proxies.reduce((sum, proxy) => sum + proxy.connections(), 0),
     stop: () => Promise.all([begun.stop(), ...proxies.map(proxy => proxy.stop())]),
   }
