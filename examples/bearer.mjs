@@ -24,9 +24,9 @@ function visitOf({ method = '', headers, socket }) {
   return openVisit(sessions, {
     method,
     // Never the request's own Cookie header: a browser sends cookies for pages of other sites too, an Authorization
-    // header it does not. That is why no origin has to be looked at here.
+    // header it does not. That is why no origin has to be looked at here, and only the host is told.
     cookie: token && `session_id=${token}`,
-    header: () => null,
+    header: name => (name === 'host' ? (headers.host ?? 'localhost') : null),
     // Over TLS, or on this machine. Behind a proxy of yours: what it says in X-Forwarded-Proto.
     secure: 'encrypted' in socket || /^(::ffff:)?127\.|^::1$/.test(socket.remoteAddress ?? ''),
   })

@@ -15,8 +15,7 @@ interface GuardedRequest {
  * request. `same-site` is refused: a sibling host is another party.
  */
 export function isCrossOrigin(request: GuardedRequest, origins: ReadonlySet<string>): boolean {
-  const { method } = request
-  if ((method === 'GET' || method === 'HEAD' || method === 'OPTIONS') && !request.upgrade) return false
+  if (isSafe(request)) return false
   const site = request.header('sec-fetch-site')
   if (site === 'same-origin' || site === 'none') return false
   const origin = request.header('origin')
@@ -25,9 +24,19 @@ export function isCrossOrigin(request: GuardedRequest, origins: ReadonlySet<stri
   return Boolean(origin) && !isSameHost(origin as string, request.header('host'))
 }
 
-/** `Host` has no scheme: http and https of one host count as the same here. HSTS closes that for old browsers. */
+/** Whether the guard lets the request through whatever it says. */
+export const isSafe = ({ method, upgrade }: Pick<GuardedRequest, 'method' | 'upgrade'>): boolean =>
+  (method === 'GET' || method === 'HEAD' || method === 'OPTIONS') && !upgrade
+
+/**
+ * Capitals and the default port of the origin's scheme make no difference, as in URLs: proxies write them into `Host`. It
+ * has no scheme: http and https of one host count as the same here. HSTS closes that for old browsers.
+ */
 function isSameHost(origin: string, host: string | null | undefined): boolean {
-  return Boolean(host) && (origin === `https://${host}` || origin === `http://${host}`)
+  const [, scheme, own] = /^(https?):\/\/(.+)$/i.exec(origin) ?? []
+  const port = scheme?.toLowerCase() === 'https' ? /:443$/ : /:80$/
+  const written = (given: string | null | undefined) => given?.toLowerCase().replace(port, '')
+  return own !== undefined && written(own) === written(host)
 }
 
 // RFC 6454, section 6.2, for schemes that the URL Standard gives no origin: browser extensions, WebView shells.

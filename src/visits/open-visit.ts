@@ -2,6 +2,7 @@ import { contextOf } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
+import { isSafe } from './cross-origin.ts'
 import type { Advice } from './errors.ts'
 import { setUp, type VisitOptions, type VisitsSetup } from './setup.ts'
 import type { Visit as PublicVisit, VisitRequest } from './types.ts'
@@ -26,6 +27,12 @@ function checkVisitRequest(request: unknown): void {
     throw new TypeError(`openVisit: cookie: expected the Cookie header, got ${quote(cookie)}`)
   if (typeof secure !== 'boolean')
     throw new TypeError(`openVisit: secure: expected true or false, got ${quote(secure)}`)
+  const given = request as VisitRequest
+  // A guard that sees nothing lets everything pass.
+  if (!isSafe(given) && !(given.header('host') || given.header('origin') || given.header('sec-fetch-site')))
+    throw new TypeError(
+      'openVisit: header: found none of host, origin and sec-fetch-site: it is asked for names in lower case',
+    )
 }
 
 const setups = new WeakMap<object, VisitsSetup>()

@@ -48,7 +48,7 @@ export function isForwardedLocally(header: (name: string) => unknown): boolean {
     are(addresses, isLoopback) &&
     (realAddress == null || are(realAddress, isLoopback)) &&
     (hosts == null || are(hosts, isLocalHost)) &&
-    (schemes == null || are(schemes, scheme => scheme.toLowerCase() === 'http'))
+    (schemes == null || are(schemes, scheme => /^(?:http|ws)$/i.test(scheme)))
   )
 }
 
@@ -91,7 +91,8 @@ export function secureTest(options: SecureOptions<IncomingMessage>): (request: I
     const proto = request.headers['x-forwarded-proto']
     if (typeof proto !== 'string' || !isTrusted(request.socket?.remoteAddress)) return false
     // Proxies that append write one value per hop: one plain hop, or one forged value, is one too many.
-    return proto.split(',').every(each => each.trim().toLowerCase() === 'https')
+    // For a WebSocket handshake some write `wss`.
+    return proto.split(',').every(each => /^(?:https|wss)$/i.test(each.trim()))
   }
 }
 

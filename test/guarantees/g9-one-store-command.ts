@@ -4,6 +4,7 @@ import { describe, it } from 'vitest'
 import type { Verb } from '../support/barrier-store.ts'
 import { CROWDS } from '../support/crowd.ts'
 import { type GuaranteeKit, times } from '../support/guarantee-kit.ts'
+import { onlyHost } from '../support/only-host.ts'
 import { MINUTE } from '../support/test-clock.ts'
 
 export function oneStoreCommand({ setUp, backend: { commands } }: GuaranteeKit): void {
@@ -64,7 +65,7 @@ export function oneStoreCommand({ setUp, backend: { commands } }: GuaranteeKit):
       assert.deepEqual(store.counts(), { read: 8, touch: 1 })
       store.reset()
       const cookie = `session_id=${secret}`
-      const visit = openVisit(sessions, { method: 'GET', secure: true, header: () => null, cookie })
+      const visit = openVisit(sessions, { method: 'GET', secure: true, header: onlyHost, cookie })
       for (const session of await Promise.all(times(8).map(() => visit.get()))) assert.equal(session?.secret, secret)
       assert.deepEqual(store.counts(), { read: 1 })
     })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { openVisit } from 'coatcheck/custom-server'
 import { describe, it } from 'vitest'
 import { type GuaranteeKit, isCode, newUser, times } from '../support/guarantee-kit.ts'
+import { onlyHost } from '../support/only-host.ts'
 import { HOUR, MINUTE, SECOND } from '../support/test-clock.ts'
 
 export function sessionsOfOneUser({ setUp }: GuaranteeKit): void {
@@ -56,7 +57,7 @@ export function sessionsOfOneUser({ setUp }: GuaranteeKit): void {
           method: 'GET',
           cookie: `session_id=${first.secret}; remember_token=${token}`,
           secure: true,
-          header: () => null,
+          header: onlyHost,
         })
         return { session: await visit.get(), cookies: visit.finish().headers.getSetCookie() }
       }

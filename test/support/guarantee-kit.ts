@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { SessionError, type SessionManager, type SessionOptions, type Store, type Visit } from 'coatcheck'
 import { openVisit } from 'coatcheck/custom-server'
 import { barrierManagers } from './barrier-managers.ts'
+import { onlyHost } from './only-host.ts'
 
 export type Data = Record<string, unknown>
 export type Options = Partial<SessionOptions<Data, 'bigint', Data>>
@@ -46,7 +47,7 @@ export const visitsOf = (cookie: string | undefined, but: readonly string[] = []
   Object.entries(VISITS)
     .filter(([name]) => !but.includes(name))
     .map(([, run]) => async (sessions: SessionManager<Data>) => {
-      const visit = openVisit(sessions, { method: 'GET', cookie, secure: true, header: () => null })
+      const visit = openVisit(sessions, { method: 'GET', cookie, secure: true, header: onlyHost })
       const result = await run(visit).catch((error: unknown) => error)
       return { result, headers: visit.finish().headers }
     })

@@ -11,6 +11,7 @@ import {
 } from 'coatcheck/import'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { BarrierStore } from './barrier-store.ts'
+import { onlyHost } from './only-host.ts'
 
 export const SECRET = 'a secret of the old service'
 export const MINUTE = 60_000
@@ -132,7 +133,7 @@ export function replacement(inner: Store = new MemoryStore()) {
       ...options,
     })
     const visit = (cookie: string | null, request: Partial<VisitRequest> = {}) =>
-      openVisit(sessions, { method: 'GET', secure: true, cookie, header: () => null, ...request })
+      openVisit(sessions, { method: 'GET', secure: true, cookie, header: onlyHost, ...request })
     const open = (cookie: string | null, request?: Partial<VisitRequest>) =>
       importer.import(cookie, header => visit(header, request))
     /** One request: imports, and answers who it is. */

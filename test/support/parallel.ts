@@ -7,6 +7,7 @@ import { type SessionId, SessionManager, type SessionOptions, type Store, type V
 import { openVisit } from 'coatcheck/custom-server'
 import { it } from 'vitest'
 import { BarrierStore, type Verb } from './barrier-store.ts'
+import { onlyHost } from './only-host.ts'
 import { HOUR, MINUTE, testClock } from './test-clock.ts'
 
 type Data = Record<string, unknown>
@@ -74,7 +75,7 @@ async function openScene(open: () => Store | Promise<Store>, options: Partial<Se
     })
   const sessions = manager()
   const visit: Scene['visit'] = (cookie = jar.header, request = {}) =>
-    openVisit(sessions, { method: 'POST', secure: true, header: () => null, cookie, ...request })
+    openVisit(sessions, { method: 'POST', secure: true, header: onlyHost, cookie, ...request })
   return { sessions, other: manager(), store, clock, jar, events, ada: newUser('ada'), max: newUser('max'), visit }
 }
 

@@ -6,6 +6,7 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { barrierManagers } from '../../support/barrier-managers.ts'
 import { faults } from '../../support/barrier-store.ts'
+import { onlyHost } from '../../support/only-host.ts'
 import { MINUTE } from '../../support/test-clock.ts'
 
 const user = { id: 1, name: 'ada' }
@@ -154,7 +155,7 @@ describe('a write that met another writer', () => {
 
 describe('a visitor’s session in place of the one that a visit has', () => {
   const open = (sessions: SessionManager, secret: string) =>
-    openVisit(sessions, { method: 'POST', secure: true, cookie: `session_id=${secret}`, header: () => null })
+    openVisit(sessions, { method: 'POST', secure: true, cookie: `session_id=${secret}`, header: onlyHost })
 
   it('begins with its own data, and the other is over', async () => {
     const { sessions } = setUp({ initial: () => ({ cart: 0, theme: 'light' }) })
@@ -283,7 +284,7 @@ describe('data that no longer fits', () => {
 
 describe('a late request with the cookie of before a login', () => {
   const open = (sessions: SessionManager, cookie: string) =>
-    openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null })
+    openVisit(sessions, { method: 'POST', secure: true, cookie, header: onlyHost })
   const cookiesOf = (visit: { finish(): { headers: Headers } }) =>
     visit
       .finish()

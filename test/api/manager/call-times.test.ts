@@ -7,6 +7,7 @@ import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { expect, it } from 'vitest'
 import { BarrierStore, faults } from '../../support/barrier-store.ts'
+import { onlyHost } from '../../support/only-host.ts'
 import { MINUTE, testClock } from '../../support/test-clock.ts'
 
 const DAY = 86_400_000
@@ -80,7 +81,7 @@ const VERBS: Record<
   'destroy, of a session in whose place another began': {
     before: async ({ sessions, asked }) => {
       await sessions.revoke(1, asked.key)
-      const request = { method: 'POST', secure: true, header: () => null, cookie: `session_id=${asked.secret}` }
+      const request = { method: 'POST', secure: true, header: onlyHost, cookie: `session_id=${asked.secret}` }
       await openVisit(sessions, request).create()
     },
     run: at => at.sessions.destroy(at.asked),

@@ -1,5 +1,6 @@
 import { inspect } from 'node:util'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { onlyHost } from '../../support/only-host.ts'
 import { testClock } from '../../support/test-clock.ts'
 
 /** Copies of the package in one process: its ESM and CommonJS build, or one in each bundle of a framework. */
@@ -37,7 +38,7 @@ describe('the visits of one copy and the manager of another', () => {
   it('log in, remember, show and log out, over openVisit', async () => {
     const sessions = managerOf(one)
     const open = (cookie: string | null) =>
-      two.openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null })
+      two.openVisit(sessions, { method: 'POST', secure: true, cookie, header: onlyHost })
     const login = open(null)
     await login.logIn({ user, remember: true })
     const cookies = cookieOf(login.headers)
@@ -53,7 +54,7 @@ describe('the visits of one copy and the manager of another', () => {
 
   it('hold back the cookie of a session that ended meanwhile', async () => {
     const sessions = managerOf(one)
-    const visit = two.openVisit(sessions, { method: 'POST', secure: true, cookie: null, header: () => null })
+    const visit = two.openVisit(sessions, { method: 'POST', secure: true, cookie: null, header: onlyHost })
     const session = await visit.logIn({ user })
     await sessions.destroy(session)
     expect(cookieOf(visit.finish().headers)).toEqual([])
@@ -62,8 +63,10 @@ describe('the visits of one copy and the manager of another', () => {
   it('tell events to the listener of the manager', async () => {
     const events: { type: string }[] = []
     const sessions = managerOf(one, { onEvent: (event: { type: string }) => events.push(event) })
-    const cookie = `session_id=${'a'.repeat(43)}; session_id=${'b'.repeat(43)}`
-    await two.openVisit(sessions, { method: 'GET', secure: true, cookie, header: () => null }).get()
+    const live = [await sessions.create(), await sessions.create()]
+    const cookie = live.map(({ secret }) => `session_id=${secret}`).join('; ')
+    events.length = 0
+    await two.openVisit(sessions, { method: 'GET', secure: true, cookie, header: onlyHost }).get()
     expect(events).toEqual([{ type: 'ambiguous-cookie' }])
   })
 
@@ -75,12 +78,19 @@ describe('the visits of one copy and the manager of another', () => {
         method: 'POST',
         secure,
         cookie: null,
-        header: name => (name === 'origin' ? origin : null),
+        header: name => (name === 'origin' ? origin : onlyHost(name)),
       })
     await expect(open('https://evil.example', true).get()).rejects.toThrow(one.SessionError)
     await expect(open(null, false).create()).rejects.toThrow(one.SessionError)
     await expect(open(null, true).checkCsrf('guessed')).rejects.toThrow(one.SessionError)
-    const told = { type: 'request-refused', key: null, userId: null, method: 'POST', host: null, namespace: 'acme' }
+    const told = {
+      type: 'request-refused',
+      key: null,
+      userId: null,
+      method: 'POST',
+      host: onlyHost('host'),
+      namespace: 'acme',
+    }
     expect(events).toEqual([
       { ...told, reason: 'cross-origin', origin: 'https://evil.example' },
       { ...told, reason: 'insecure', origin: null },
@@ -145,7 +155,7 @@ describe('a session of one copy at the manager of another', () => {
 it('the errors of one copy are errors of the other', async () => {
   const error = await managerOf(one, { limit: { max: 1, onLimit: 'refuse' } })
     .create({ user })
-    .then(() => two.openVisit(managerOf(one), { method: 'GET', secure: true, cookie: null, header: () => null }))
+    .then(() => two.openVisit(managerOf(one), { method: 'GET', secure: true, cookie: null, header: onlyHost }))
     .then(visit => visit.requireUser())
     .catch(cause => cause)
   for (const copy of [one, two]) {
@@ -174,7 +184,7 @@ describe('copies of versions that do not understand each other', () => {
 
   it('refuse each other’s managers, and say why', () => {
     const sessions = seenBySuch(managerOf(one), 'coatcheck.context.1')
-    const open = () => two.openVisit(sessions, { method: 'GET', secure: true, cookie: null, header: () => null })
+    const open = () => two.openVisit(sessions, { method: 'GET', secure: true, cookie: null, header: onlyHost })
     expect(open).toThrow(TypeError)
     expect(open).toThrow(/expected a SessionManager, .*two versions of coatcheck/)
   })
@@ -190,6 +200,6 @@ describe('copies of versions that do not understand each other', () => {
 it('what is no manager is refused by visits, by name', () => {
   for (const wrong of [new one.MemoryStore(), {}, null, undefined, 'sessions', Object.create(managerOf(one))])
     expect(() =>
-      one.openVisit(wrong as never, { method: 'GET', secure: true, cookie: null, header: () => null }),
+      one.openVisit(wrong as never, { method: 'GET', secure: true, cookie: null, header: onlyHost }),
     ).toThrow(/expected a SessionManager/)
 })

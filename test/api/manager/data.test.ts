@@ -5,6 +5,7 @@ import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { BarrierStore, faults } from '../../support/barrier-store.ts'
+import { onlyHost } from '../../support/only-host.ts'
 import { MINUTE, testClock } from '../../support/test-clock.ts'
 
 const initial = () => ({ flash: 'hello', theme: 'light', note: undefined as string | undefined, n: 0 })
@@ -66,7 +67,7 @@ describe('take', () => {
       method: 'POST',
       secure: true,
       cookie: `session_id=${session.secret}`,
-      header: () => null,
+      header: onlyHost,
     })
     await visit.get()
     await sessions.destroy(session)
@@ -82,7 +83,7 @@ describe('take', () => {
       method: 'POST',
       secure: true,
       cookie: `session_id=${secret}`,
-      header: () => null,
+      header: onlyHost,
     })
     expect(await visit.take('note')).toBe('once')
     expect(await visit.take('note')).toBeUndefined()
@@ -107,7 +108,7 @@ it('a visit that finds a value taken by another process meanwhile keeps its sess
     method: 'POST',
     secure: true,
     cookie: `session_id=${session.secret}`,
-    header: () => null,
+    header: onlyHost,
   })
   expect((await visit.get())?.data.note).toBe('once')
   expect(await manager().take(session, 'note')).toBe('once')

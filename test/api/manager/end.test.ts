@@ -4,6 +4,7 @@ import { SessionManager } from 'coatcheck'
 import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
+import { onlyHost } from '../../support/only-host.ts'
 
 const user = { id: 1, name: 'ada' }
 
@@ -16,7 +17,7 @@ function setUp(options: object = {}) {
     ...options,
   })
   const request = ({ secret }: { secret: string }) =>
-    openVisit(sessions, { method: 'POST', secure: true, header: () => null, cookie: `session_id=${secret}` })
+    openVisit(sessions, { method: 'POST', secure: true, header: onlyHost, cookie: `session_id=${secret}` })
   return { events, sessions, request }
 }
 

@@ -3,6 +3,7 @@ import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore } from '../../support/barrier-store.ts'
+import { onlyHost } from '../../support/only-host.ts'
 import { testClock } from '../../support/test-clock.ts'
 
 const user = { id: 42, name: 'ada' }
@@ -12,7 +13,7 @@ function setUp() {
   return { store, clock, sessions: new SessionManager({ store, now: clock, sweepInterval: false }) }
 }
 const open = (sessions: SessionManager, secret: string) =>
-  openVisit(sessions, { method: 'POST', secure: true, cookie: `session_id=${secret}`, header: () => null })
+  openVisit(sessions, { method: 'POST', secure: true, cookie: `session_id=${secret}`, header: onlyHost })
 const cookieOf = ({ headers }: { headers: Headers }) => headers.getSetCookie().map(each => each.split(/[=;]/)[1])
 
 describe('logout-everywhere but here, beside a new ID for the session here: that session lives, and its cookie is sent', () => {

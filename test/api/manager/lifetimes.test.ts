@@ -5,6 +5,7 @@ import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { onlyHost } from '../../support/only-host.ts'
 import { HOUR, MINUTE, SECOND, testClock } from '../../support/test-clock.ts'
 
 const user = { id: 42, name: 'ada' }
@@ -68,7 +69,7 @@ describe('a login with idle', () => {
 
   it('has a cookie that lives as long', async () => {
     const { sessions } = setUp()
-    const visit = openVisit(sessions, { method: 'POST', cookie: null, secure: true, header: () => null })
+    const visit = openVisit(sessions, { method: 'POST', cookie: null, secure: true, header: onlyHost })
     await visit.logIn({ user, idleTimeout: '10m' })
     expect(visit.finish().headers.getSetCookie()[0]).toContain('Max-Age=600;')
   })
@@ -138,7 +139,7 @@ describe('what cannot be', () => {
       () => sessions.create({ user, ...lifetime } as never),
       () => sessions.logIn(null, { user, ...lifetime } as never),
       () =>
-        openVisit(sessions, { method: 'POST', cookie: null, secure: true, header: () => null }).logIn({
+        openVisit(sessions, { method: 'POST', cookie: null, secure: true, header: onlyHost }).logIn({
           user,
           ...lifetime,
         } as never),

@@ -5,6 +5,7 @@ import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { expect, it } from 'vitest'
 import { BarrierStore } from '../../support/barrier-store.ts'
+import { onlyHost } from '../../support/only-host.ts'
 
 const ada = { id: 42n, name: 'ada' }
 
@@ -12,7 +13,7 @@ function withStore() {
   const barrier = BarrierStore.over(new MemoryStore())
   const sessions = new SessionManager({ store: barrier as Store, sweepInterval: false })
   const visit = (cookie: string | null = null) =>
-    openVisit(sessions, { method: 'POST', secure: true, header: () => null, cookie })
+    openVisit(sessions, { method: 'POST', secure: true, header: onlyHost, cookie })
   return { barrier, sessions, visit }
 }
 

@@ -3,6 +3,7 @@ import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it, vi } from 'vitest'
 import { BarrierStore, faults } from '../../support/barrier-store.ts'
+import { onlyHost } from '../../support/only-host.ts'
 import { HOUR, MINUTE, SECOND, testClock } from '../../support/test-clock.ts'
 
 const user = { id: 1, name: 'ada' }
@@ -179,7 +180,7 @@ describe('verifiedAt: a login whose password was verified elsewhere, earlier or 
       method: 'GET',
       secure: true,
       cookie: `session_id=${secret}`,
-      header: () => null,
+      header: onlyHost,
     })
     expect((await visit.requireUser({ freshWithin: '1h' })).user.id).toBe(1n)
     await expect(visit.requireUser({ freshWithin: '59m' })).rejects.toMatchObject({ code: 'ERR_SESSION_NOT_FRESH' })

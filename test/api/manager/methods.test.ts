@@ -6,6 +6,7 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { barrierManagers } from '../../support/barrier-managers.ts'
 import { faults } from '../../support/barrier-store.ts'
+import { onlyHost } from '../../support/only-host.ts'
 import { MINUTE, SECOND } from '../../support/test-clock.ts'
 
 const user = { id: 1, name: 'ada' }
@@ -163,7 +164,7 @@ describe('destroy', () => {
       method: 'POST',
       secure: true,
       cookie: `remember_token=${token}`,
-      header: () => null,
+      header: onlyHost,
     })
     await expect(late.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
   })
@@ -189,7 +190,7 @@ describe('a logout that fails', () => {
   const begun = async () => {
     const at = setUp({ rememberFor: '30d' })
     const open = (cookie: string | null) =>
-      openVisit(at.sessions, { method: 'POST', secure: true, cookie, header: () => null })
+      openVisit(at.sessions, { method: 'POST', secure: true, cookie, header: onlyHost })
     const login = open(null)
     return { ...at, open, login, session: await login.logIn({ user }) }
   }

@@ -3,6 +3,7 @@ import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore, faults } from '../../support/barrier-store.ts'
+import { onlyHost } from '../../support/only-host.ts'
 import { MINUTE, SECOND, testClock } from '../../support/test-clock.ts'
 
 const user = { id: 42, name: 'ada' }
@@ -12,7 +13,7 @@ function setUp(options: object = {}) {
   return { store, clock, sessions: new SessionManager({ store, now: clock, sweepInterval: false, ...options }) }
 }
 const open = (sessions: SessionManager<any>, cookie: string | null) =>
-  openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null })
+  openVisit(sessions, { method: 'POST', secure: true, cookie, header: onlyHost })
 
 it('a tenant of a subclass has its methods and its fields', async () => {
   class Audited extends SessionManager {

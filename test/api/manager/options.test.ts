@@ -6,6 +6,7 @@ import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { makeSessions } from '../../support/edge-service.ts'
+import { onlyHost } from '../../support/only-host.ts'
 
 const build = (options: object) => () => new SessionManager({ store: new MemoryStore(), ...options } as never)
 
@@ -103,8 +104,7 @@ describe('an option that does not exist is refused, rather than ignored without 
     cookie: options => new SessionCookie(options),
     nodeVisits: options => nodeVisits(sessions, options),
     fetchVisits: options => fetchVisits(sessions, options),
-    openVisit: options =>
-      openVisit(sessions, { method: 'GET', cookie: null, secure: true, header: () => null }, options),
+    openVisit: options => openVisit(sessions, { method: 'GET', cookie: null, secure: true, header: onlyHost }, options),
   }
 
   it.each(Object.entries(places))('%s names it and all that there are', (where, make) => {
@@ -273,7 +273,7 @@ it('an option of a verb that does not exist is refused: misspelt, it would let t
       method: 'POST',
       cookie: `session_id=${session.secret}`,
       secure: true,
-      header: () => null,
+      header: onlyHost,
     })
   const calls: [(options: object) => Promise<unknown>, object, string][] = [
     [

@@ -3,6 +3,7 @@ import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { jar } from '../../support/edge-service.ts'
+import { onlyHost } from '../../support/only-host.ts'
 import { testClock } from '../../support/test-clock.ts'
 
 const user = { id: 1, name: 'ada' }
@@ -123,7 +124,7 @@ describe('a conflict is told', () => {
   it('where a browser that logged out a moment ago was to begin a session', async () => {
     const { sessions, refusals } = telling()
     const open = (cookie: string | null) =>
-      openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null })
+      openVisit(sessions, { method: 'POST', secure: true, cookie, header: onlyHost })
     const login = open(null)
     const session = await login.logIn({ user })
     const cookie = jar(login.headers.getSetCookie())
@@ -138,7 +139,7 @@ describe('a conflict is told', () => {
   it('where a parallel request ended the session that another was to take the place of', async () => {
     const { sessions, refusals } = telling()
     const open = (cookie: string | null) =>
-      openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null })
+      openVisit(sessions, { method: 'POST', secure: true, cookie, header: onlyHost })
     const first = open(null)
     const session = await first.create()
     const visit = open(jar(first.finish().headers.getSetCookie()))

@@ -3,6 +3,7 @@ import { SessionManager } from 'coatcheck'
 import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
+import { onlyHost } from '../../support/only-host.ts'
 import { MINUTE, testClock } from '../../support/test-clock.ts'
 
 const ada = { user: { id: 1n, name: 'ada' } }
@@ -35,7 +36,7 @@ function setUp({ lifetime = 'idle' as Lifetime, apart = 0 } = {}) {
     const request = {
       method: 'POST',
       secure: true,
-      header: () => null,
+      header: onlyHost,
       cookie: browser.sends(),
       canSend: () => canSend,
     }

@@ -8,6 +8,7 @@ import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { makeSessions, serve, threeEndpoints } from '../../support/edge-service.ts'
+import { onlyHost } from '../../support/only-host.ts'
 
 const request = new IncomingMessage(new Socket())
 request.method = 'GET'
@@ -114,7 +115,7 @@ it('openVisit refuses requests of servers: it would never see their cookie', () 
 })
 
 it('visits of every kind refuse a store where the manager belongs, and whatever else is none', () => {
-  const request: VisitRequest = { method: 'GET', cookie: null, secure: true, header: () => null }
+  const request: VisitRequest = { method: 'GET', cookie: null, secure: true, header: onlyHost }
   const edges: [string, (sessions: never) => unknown][] = [
     ['nodeVisits', sessions => nodeVisits(sessions)],
     ['fetchVisits', sessions => fetchVisits(sessions)],
@@ -138,7 +139,7 @@ it('visits of every kind refuse a store where the manager belongs, and whatever 
 
 it('openVisit refuses a jar as the cookie, and a request that does not say whether it is secure', () => {
   const { sessions } = makeSessions()
-  const good = { method: 'GET', cookie: null, secure: true, header: () => null }
+  const good = { method: 'GET', cookie: null, secure: true, header: onlyHost }
   for (const cookie of [undefined, null, '', 'a=b', [], ['a=b']])
     expect(() => openVisit(sessions, { ...good, cookie })).not.toThrow()
   // With each of them no request would ever be logged in.
@@ -150,6 +151,32 @@ it('openVisit refuses a jar as the cookie, and a request that does not say wheth
     expect(() => openVisit(sessions, { ...good, secure } as never)).toThrow(
       /^openVisit: secure: expected true or false, got /,
     )
+})
+
+it('openVisit refuses an unsafe request of which it sees neither host nor origin: nothing would be guarded', async () => {
+  const { sessions } = makeSessions()
+  const { secret } = await sessions.create({ user: { id: 42n, name: 'ada' } })
+  // As API Gateway hands them on: as the client wrote them.
+  const asWritten: Record<string, string> = { Host: 'shop.example', Origin: 'https://evil.example' }
+  const open = (request: Partial<VisitRequest>) =>
+    openVisit(sessions, {
+      method: 'POST',
+      cookie: `session_id=${secret}`,
+      secure: true,
+      header: () => null,
+      ...request,
+    })
+  for (const unsafe of [
+    { header: (name: string) => asWritten[name] },
+    { method: 'DELETE' },
+    { method: 'GET', upgrade: true },
+    { header: () => undefined },
+    { header: () => '' },
+  ])
+    expect(() => open(unsafe)).toThrow(/^openVisit: header: found none of host, origin.* in lower case$/)
+  expect((await open({ method: 'GET' }).get())?.user?.id).toBe(42n)
+  for (const name of ['host', 'origin', 'sec-fetch-site'])
+    expect(() => open({ header: each => (each === name ? 'none' : null) })).not.toThrow()
 })
 
 it('respond refuses what is no Response, and can still send the cookie in one', async () => {
@@ -166,7 +193,7 @@ it('a visit refuses what is no login and no first data, with a session and witho
   const { sessions } = makeSessions()
   const { secret } = await sessions.create()
   for (const cookie of [null, `session_id=${secret}`]) {
-    const visit = openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null })
+    const visit = openVisit(sessions, { method: 'POST', secure: true, cookie, header: onlyHost })
     for (const wrong of [null, 'ada', 42])
       await expect(visit.logIn(wrong as never)).rejects.toThrow(/^logIn: expected \{ user, data \}/)
     for (const login of [{ user: { id: 42n, name: 'ada' } }, null, { garce: '1m' }])
@@ -188,7 +215,7 @@ it('a failure whose promise nobody awaits is an unhandled rejection, as any othe
   process.removeAllListeners('unhandledRejection')
   process.on('unhandledRejection', note)
   try {
-    const request = { method: 'POST', secure: false, cookie: null, header: () => null }
+    const request = { method: 'POST', secure: false, cookie: null, header: onlyHost }
     const visit = openVisit(sessions, request)
     void visit.logIn({ user: { id: 42n, name: 'ada' } })
     void visit.update({ n: 1 })

@@ -2,6 +2,7 @@ import { openVisit } from 'coatcheck/custom-server'
 import { fetchVisits } from 'coatcheck/fetch'
 import { describe, expect, it } from 'vitest'
 import { jar, makeSessions, serve, threeEndpoints } from '../../support/edge-service.ts'
+import { onlyHost } from '../../support/only-host.ts'
 
 describe('without HTTPS', () => {
   const outside = { Host: 'app.example.com' }
@@ -37,7 +38,7 @@ describe('without HTTPS', () => {
       const visit = openVisit(sessions, {
         method: 'POST',
         cookie,
-        header: () => null,
+        header: onlyHost,
         get secure() {
           asked += 1
           return false
@@ -73,7 +74,7 @@ describe('without HTTPS', () => {
     const fetched = fetchVisits(sessions)
       .of(new Request('http://app.example.com/', { method: 'POST' }))
       .logIn(ada)
-    const opened = openVisit(sessions, { method: 'POST', secure: false, cookie: null, header: () => null })
+    const opened = openVisit(sessions, { method: 'POST', secure: false, cookie: null, header: onlyHost })
     for (const [attempt, advice] of [
       [fetched, /set `isSecure` of fetchVisits, or /],
       [opened.logIn(ada), /if it did, set `secure: true` in the request given to openVisit, or /],

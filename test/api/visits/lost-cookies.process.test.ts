@@ -1,5 +1,6 @@
 // What a handler that loses a cookie is told by a warning of the process, and when: nothing else may warn in this process.
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { onlyHost } from '../../support/only-host.ts'
 
 // Fresh: whether a warning was given is kept by the process, and other files of this thread have their own.
 vi.resetModules()
@@ -53,7 +54,7 @@ function watches() {
 describe('a session whose cookie no response carries', () => {
   const told = (made: { events: string[] }) => made.events.filter(type => type === 'unsent-cookie').length
   const open = (made: ReturnType<typeof makeSessions>) =>
-    openVisit(made.sessions, { method: 'POST', secure: true, cookie: null, header: () => null })
+    openVisit(made.sessions, { method: 'POST', secure: true, cookie: null, header: onlyHost })
 
   it('is told as an event, and once as a process warning that says how to send it', async () => {
     const watch = watches()

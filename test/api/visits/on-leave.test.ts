@@ -4,9 +4,10 @@ import { deviceBound } from 'coatcheck/device-bound'
 import { fetchVisits } from 'coatcheck/fetch'
 import { describe, expect, it } from 'vitest'
 import { type AnyVisit, ada, jar, type Manager, makeSessions } from '../../support/edge-service.ts'
+import { onlyHost } from '../../support/only-host.ts'
 
 const kinds: Record<string, (sessions: Manager, cookie: string) => AnyVisit> = {
-  openVisit: (sessions, cookie) => openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null }),
+  openVisit: (sessions, cookie) => openVisit(sessions, { method: 'POST', secure: true, cookie, header: onlyHost }),
   'deviceBound(fetchVisits)': (sessions, cookie) =>
     deviceBound(fetchVisits(sessions)).of(new Request('https://a.example/', { method: 'POST', headers: { cookie } })),
 }

@@ -6,13 +6,14 @@ import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { cookieHeader } from 'coatcheck/testing'
 import { describe, expect, it } from 'vitest'
+import { onlyHost } from '../../support/only-host.ts'
 import { testClock } from '../../support/test-clock.ts'
 
 const user = { id: 42, name: 'ada' }
 const manager = () =>
   new SessionManager({ store: new MemoryStore(), now: testClock(), sweepInterval: false, rememberFor: '30d' })
 const visitFor = (sessions: SessionManager, cookie: string | null, options = {}): Visit =>
-  openVisit(sessions, { method: 'POST', cookie, secure: true, header: () => null }, options)
+  openVisit(sessions, { method: 'POST', cookie, secure: true, header: onlyHost }, options)
 
 describe('visit.cookies', () => {
   it('is empty before a method, and where no cookie changes', async () => {

@@ -2,6 +2,7 @@
 import type { SessionEvent } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { onlyHost } from '../../support/only-host.ts'
 
 const { SessionManager } = await import('coatcheck')
 const { openVisit } = await import('coatcheck/custom-server')
@@ -20,7 +21,7 @@ function telling() {
   }
   const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false, onEvent })
   const visit = (request: Partial<Request> = {}) =>
-    openVisit(sessions, { method: 'POST', secure: true, cookie: null, header: () => null, ...request })
+    openVisit(sessions, { method: 'POST', secure: true, cookie: null, header: onlyHost, ...request })
   return { lost, sessions, visit }
 }
 

@@ -7,6 +7,7 @@ import { openVisit } from 'coatcheck/custom-server'
 import { describe, it } from 'vitest'
 import { keyOf } from '../../../src/session/id.ts'
 import { type Data, guaranteeKit, isCode, newUser, type SetUp, times } from '../../support/guarantee-kit.ts'
+import { onlyHost } from '../../support/only-host.ts'
 import { holdsPartOf } from '../../support/scan.ts'
 import { HOUR, MINUTE } from '../../support/test-clock.ts'
 import { onEachStore } from './each-store.ts'
@@ -146,7 +147,7 @@ describe('regressions of the field', () => {
       for (const id of times(50).map(anyId)) {
         assert.equal(await sessions.get(id), null)
         const cookie = `session_id=${id}`
-        const visit = openVisit(sessions, { method: 'POST', cookie, secure: true, header: () => null })
+        const visit = openVisit(sessions, { method: 'POST', cookie, secure: true, header: onlyHost })
         assert.equal(await visit.get(), null)
         assert.equal(await visit.take('flash'), undefined)
       }

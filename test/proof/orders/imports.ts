@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import type { SessionImporter } from 'coatcheck/import'
 import { connectSid, cookieAt, type OldRecord, SECRET } from '../../support/old-sessions.ts'
+import { onlyHost } from '../../support/only-host.ts'
 import { type AnyVisit, Jar, steps } from '../../support/parallel.ts'
 import type { Scene } from './search.ts'
 import { BEGIN, type Data, type Manager, type World } from './world.ts'
@@ -137,7 +138,7 @@ function nodeOf(world: World, store: OldStore): Node {
 }
 
 const visitOf = (world: World, { sessions }: Node, cookie: string): AnyVisit =>
-  world.library.openVisit(sessions, { method: 'POST', secure: true, header: () => null, cookie })
+  world.library.openVisit(sessions, { method: 'POST', secure: true, header: onlyHost, cookie })
 
 /** A request that comes with these cookies: its visit, and what its response does to them. */
 async function opened(world: World, node: Node, header: string): Promise<{ visit: AnyVisit; lines: () => string[] }> {

@@ -2,6 +2,7 @@
 // is seen from the browser: whose session it has in the end, and whether a logout that was acknowledged stays.
 import assert from 'node:assert/strict'
 import type { SessionId, SessionManager } from 'coatcheck'
+import { onlyHost } from '../../support/only-host.ts'
 import {
   type AnyVisit,
   checkEnding,
@@ -107,7 +108,7 @@ export function openTabs(world: World, isTenant = false): Tabs {
     return world.library.openVisit(manager(node) as SessionManager<Data>, {
       method: 'POST',
       secure: true,
-      header: () => null,
+      header: onlyHost,
       cookie,
       ...more,
     })
@@ -217,10 +218,9 @@ export function oneVisitOf(before: string, names: readonly string[]): Scene {
   }
 }
 
-/** Page views of a browser with a remember token, beside whose session cookie a sibling host has planted another one. */
+/** Page views of a browser with a remember token, and with live sessions of two others that sibling hosts have planted. */
 export function plantedOf(views: number): Scene {
   let tabs: Tabs
-  const planted = ['A', 'B'].map(letter => `session_id=${letter.repeat(43)}`).join('; ')
   return {
     name: `a browser with a remember token and planted cookies: ${views} page views`,
     options: { faults: 0, arrivesAtOnce: true },
@@ -228,6 +228,8 @@ export function plantedOf(views: number): Scene {
       tabs = openTabs(world)
       await prepared['a remember token alone']!(tabs)
       world.canonical(tabs.jar.header)
+      const theirs = [await tabs.sessions.create(), await tabs.sessions.create()]
+      const planted = theirs.map(({ secret }) => `session_id=${secret}`).join('; ')
       for (let view = 0; view < views; view += 1) {
         const visit = tabs.visit(`${planted}; ${tabs.jar.header}`)
         world.act(

@@ -13,6 +13,7 @@ import {
   replacement,
   SID,
 } from '../../support/old-sessions.ts'
+import { onlyHost } from '../../support/only-host.ts'
 
 const DAY = 24 * HOUR
 const ada = { userId: '42', name: 'ada' }
@@ -209,7 +210,7 @@ describe('one store for', () => {
         toLogin: ({ name }) => ({ user: { id: 42n, name: `${name} of the ${tenant}` } }),
       })
       const { visit } = await importer.import(OLD, header =>
-        openVisit(sessions, { method: 'GET', secure: true, cookie: header, header: () => null }),
+        openVisit(sessions, { method: 'GET', secure: true, cookie: header, header: onlyHost }),
       )
       expect((await visit.get())?.user?.name).toBe(`ada of the ${tenant}`)
     }

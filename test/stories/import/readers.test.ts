@@ -13,6 +13,7 @@ import {
 } from 'coatcheck/import'
 import { describe, expect, it } from 'vitest'
 import { BEGIN, connectSid, HOUR, type OldRecord, replacement, SECRET } from '../../support/old-sessions.ts'
+import { onlyHost } from '../../support/only-host.ts'
 
 const hmac = (text: string, key: string | Uint8Array, algorithm = 'sha256') =>
   createHmac(algorithm, key).update(text).digest('base64').replace(/=+$/, '')
@@ -393,7 +394,7 @@ describe('a reader of one’s own', () => {
       const { sessions, importer } = nodeOver({ cookie: name, alsoClear: [`${name}.sig`], read })
       const options = { cookie: { secure: false } }
       const open = (header: string) =>
-        openVisit(sessions, { method: 'GET', cookie: header, secure: false, header: () => null }, options)
+        openVisit(sessions, { method: 'GET', cookie: header, secure: false, header: onlyHost }, options)
       const { visit } = await importer.import(`${name}=a`, open, options)
       const session = await visit.get()
       const { setCookie } = await importer.import(`session_id=${session?.secret}; ${name}=a`, open, options)

@@ -83,7 +83,7 @@ describe('the cross-origin guard', () => {
         }
       })
 
-  it('compares Origin with Host exactly, port included', () => {
+  it('compares Origin with Host as URLs: a proxy may write the default port of the scheme, or capitals', () => {
     const host = (host: string | undefined, origin: string) =>
       isCrossOrigin(
         { method: 'POST', header: name => ({ host, origin, 'sec-fetch-site': undefined })[name] },
@@ -96,6 +96,25 @@ describe('the cross-origin guard', () => {
     expect(host(undefined, 'http://localhost:3000')).toBe(true)
     expect(host('', 'http://')).toBe(true)
     expect(host('abcdef', 'chrome-extension://abcdef')).toBe(true)
+    for (const [name, origin] of [
+      ['shop.example:443', 'https://shop.example'],
+      ['shop.example:80', 'http://shop.example'],
+      ['SHOP.example', 'https://shop.example'],
+      ['shop.example', 'https://shop.example:443'],
+      ['[::1]:443', 'https://[::1]'],
+    ] as const)
+      expect([name, origin, host(name, origin)]).toEqual([name, origin, false])
+    for (const [name, origin] of [
+      ['shop.example:80', 'https://shop.example'],
+      ['shop.example:443', 'http://shop.example'],
+      ['shop.example:8443', 'https://shop.example'],
+      ['shop.example:443', 'https://shop.example:8443'],
+      ['shop.example:443', 'https://evil.example'],
+      [':443', 'https://'],
+      ['evil.example/@shop.example', 'https://shop.example'],
+      ['null', 'null'],
+    ] as const)
+      expect([name, origin, host(name, origin)]).toEqual([name, origin, true])
   })
 })
 

@@ -43,8 +43,21 @@ describe('what counts as HTTPS', () => {
   it('is every hop that the header names', () => {
     const proto = (value: string) =>
       trusting(message({ peer: '10.1.2.3', headers: { ...https, 'x-forwarded-proto': value } }))
-    for (const value of ['https', 'HTTPS', ' https ', 'https, https']) expect(proto(value)).toBe(true)
-    for (const value of ['http', 'https, http', 'http,https', '', 'httpsx', 'on', 'https;', 'wss', '"https"'])
+    for (const value of ['https', 'HTTPS', ' https ', 'https, https', 'wss', 'WSS', 'https,wss'])
+      expect([value, proto(value)]).toEqual([value, true])
+    for (const value of [
+      'http',
+      'https, http',
+      'http,https',
+      '',
+      'httpsx',
+      'on',
+      'https;',
+      'ws',
+      'wss,ws',
+      'wsss',
+      '"https"',
+    ])
       expect([value, proto(value)]).toEqual([value, false])
   })
 
@@ -142,6 +155,8 @@ describe('loopback without TLS', () => {
         { 'x-forwarded-for': '::ffff:127.0.0.1, ::1,127.0.0.1', 'x-forwarded-proto': 'http,http' },
         { 'x-forwarded-host': 'app.localhost:5173, localhost:3000' },
         { 'x-real-ip': '127.0.0.1' },
+        // What http-proxy writes for a WebSocket.
+        { 'x-forwarded-proto': 'ws' },
       ])
         expect([headers, await isLoopback({ ...added, ...headers })]).toEqual([headers, true])
     })
