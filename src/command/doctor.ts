@@ -33,7 +33,7 @@ const ADVICE: readonly (readonly [said: RegExp, todo: string])[] = [
   [/\bOOM\b/, 'Redis is full, and logins fail: raise its maxmemory, or remove other data from it'],
   [/No space left|disk.*full|53100/i, 'the disk of the server is full: make room'],
   [/came too late/, 'set the clocks of both by NTP'],
-  [/did not answer|no answer/, 'the server is overloaded, or a transaction holds a lock: end that, or wait for it'],
+  [/no answer|in time|no time|deadline/, 'the server is overloaded, or another holds a lock: end that, or wait for it'],
   [/database .*does not exist|Unknown database/i, 'create the database, or correct its name'],
 ]
 
