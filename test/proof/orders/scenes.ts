@@ -4,6 +4,7 @@ import { BROWSER_PAIRS, browsersOf } from './browsers.ts'
 import { CALLS, type CallName, type CallScene, fits, sceneOf } from './calls.ts'
 import { DEVICE_PAIRS, devicesOf } from './devices.ts'
 import { IMPORT_PAIRS, IMPORT_TRIPLES, importOf } from './imports.ts'
+import { LATE, LATE_TRIPLES } from './late.ts'
 import { MOVE_PAIRS, MOVE_TRIPLES, moveOf } from './moves.ts'
 import { BEFORE, handshakesOf, oneVisitOf, plantedLogOutOf, plantedOf, STEPS, tabsOf, theftOf } from './requests.ts'
 import type { Scene } from './search.ts'
@@ -143,6 +144,7 @@ export const SHORT: readonly Group[] = [
       ...some(MOVE_PAIRS, 5).map(each => moveOf({ ...each, faults: 1 })),
     ],
   },
+  { name: 'a request under way over connect', weight: 2, scenes: LATE },
   { name: 'three requests of a session of the old store', weight: 2, random: 60, scenes: MOVE_TRIPLES.map(moveOf) },
   {
     name: 'more than can be walked through',
@@ -223,6 +225,7 @@ export const LONG: readonly Group[] = [
     weight: 8,
     scenes: [{}, { isKoa: true }, { faults: 1 }].flatMap(more => MOVE_PAIRS.map(each => moveOf({ ...each, ...more }))),
   },
+  { name: 'three requests over connect', weight: 4, scenes: LATE_TRIPLES },
   { name: 'three requests with a session of the old store', weight: 8, scenes: MOVE_TRIPLES.map(moveOf) },
   {
     name: 'a session that is bound to a device, in one process and in two, and a fault',
