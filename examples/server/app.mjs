@@ -28,6 +28,9 @@ const GRACE = '30s'
 
 /** @typedef {{ status: number, headers: Record<string, string>, body: string | Buffer }} Answer */
 
+/** How many sessions GET /sessions answers: a user may log in a thousand times. */
+const MOST_LISTED = 100
+
 /**
  * The user agent names the device in the list of sessions: at most 256 characters, no control characters.
  * @param {import('node:http').IncomingMessage} request
@@ -145,7 +148,8 @@ function endpoints(sessions, users) {
       if (data.label === '' && labelOf(request) !== '') await visit.update({ label: labelOf(request) })
       const live = await sessions.list(user.id)
       return json(
-        live.map(session => ({
+        // The latest seen come first.
+        live.slice(0, MOST_LISTED).map(session => ({
           key: session.key,
           label: session.data.label,
           createdAt: session.createdAt,

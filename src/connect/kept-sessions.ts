@@ -1,6 +1,8 @@
 // The sessions of a middleware as records of ours. The middleware draws the ID, and loads and saves a session as a whole. We
 // remember each load, so that a save writes only the keys that changed, and only if the session is still there.
 import type { SessionRecord } from '../contract/store.ts'
+import { unpackMeta } from '../data/meta.ts'
+import type { Over } from '../data/schema.ts'
 import { type Context, contextOf } from '../manager/context.ts'
 import { withinLimit } from '../manager/limit.ts'
 import { fromSnapshot, recordOfSnapshot } from '../manager/lookup.ts'
@@ -179,7 +181,8 @@ export class KeptSessions {
       const data = { ...draftOf(context, record), ...change }
       const salt = newSalt()
       const nextId = deriveId(shardOf(id), id, 'regenerate', salt)
-      const next = this.#newRecord(context, nextId, owner, { data })
+      const over = { text: unpackMeta(record.data).text, named: change }
+      const next = this.#newRecord(context, nextId, owner, { data, over })
       const forward = { salt, until: next.absoluteExpiresAt }
       const put = () => context.calls.replace(record.key, record.version, next, { forward }, context.call())
       const outcome = await withinLimit(context, next, record.key, put)
@@ -189,7 +192,12 @@ export class KeptSessions {
     })
   }
 
-  #newRecord(context: Context, id: string, owner: Owner, given: { data: Values; verifiedAt?: null }): SessionRecord {
+  #newRecord(
+    context: Context,
+    id: string,
+    owner: Owner,
+    given: { data: Values; verifiedAt?: null; over?: Over },
+  ): SessionRecord {
     const { idle: longest, absolute } = context.options
     const idle = this.#idleIn(given.data)
     const data = initialData(context, { ...given, idleTimeout: idle < longest ? `${idle}ms` : undefined })

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { SessionError } from '../contract/errors.ts'
 import { quote } from '../text/quote.ts'
 import { isThenable } from '../time/within.ts'
@@ -49,6 +50,12 @@ function deepFreeze<T>(value: T): T {
   return value
 }
 
+/** The text in whose place other data goes, and the keys that the application named. */
+export interface Over {
+  readonly text: string
+  readonly named: object
+}
+
 const EMPTY = Object.freeze({})
 
 /** The session data of an application: its start value, validation and text form. */
@@ -93,17 +100,20 @@ export class DataShape<Data extends object, Input extends object = Data> {
   }
 
   /** First data of a session: the start value with some keys set. @throws SessionError ERR_SESSION_DATA */
-  encodeInitial(keys: object | undefined): string {
+  encodeInitial(keys: object | undefined, over?: Over): string {
     if (keys === undefined) return this.#isFree ? '{}' : this.encode(this.start())
     if (!isPlain(keys)) throw new SessionError('ERR_SESSION_DATA', `data: expected an object, got ${quote(keys)}`)
     // Spread defines keys and does not assign them: a key named `__proto__` stays a key, and the codec refuses it.
-    return this.encode({ ...this.#initialData(), ...keys })
+    return this.encode({ ...this.#initialData(), ...keys }, over)
   }
 
-  /** Text of valid data. @throws SessionError ERR_SESSION_DATA that names the path, or the size */
-  encode(data: unknown): string {
+  /**
+   * Text of valid data. `over`: what is stored, of which only that changes which the data changes or which is named.
+   * @throws SessionError ERR_SESSION_DATA that names the path, or the size
+   */
+  encode(data: unknown, over?: Over): string {
     if (!isKeyed(data)) throw new SessionError('ERR_SESSION_DATA', `data: expected an object, got ${quote(data)}`)
-    const text = this.#codec.encode(this.#schema ? this.#storable(data) : data)
+    const text = this.#codec.encode(this.#schema ? this.#storable(data, over) : data)
     if (typeof text !== 'string' || !text.isWellFormed() || text.includes('\0'))
       throw new SessionError('ERR_SESSION_DATA', 'codec: encode must return well-formed text without NUL')
     // A character has at most three bytes for each UTF-16 unit: most data is never counted.
@@ -151,8 +161,10 @@ export class DataShape<Data extends object, Input extends object = Data> {
   }
 
   /** Valid data that will be valid again when it is read: else it would be lost then, without a word. */
-  #storable(data: unknown): Data {
+  #storable(data: Keys, over: Over | undefined): object {
     const valid = this.#validated(data)
+    const merged = over && isPlain(valid) ? this.#merged(data, valid, over) : null
+    if (merged !== null) return merged
     try {
       this.#validated(valid)
     } catch (cause) {
@@ -160,6 +172,26 @@ export class DataShape<Data extends object, Input extends object = Data> {
       throw new TypeError(`schema: it must accept its own output: ${reason}`, { cause })
     }
     return valid
+  }
+
+  /**
+   * The stored data with what was changed in it: another version of the application may know more keys, or other values.
+   * `null` if a read would not show the changes then, as with a schema that gives a key another name.
+   */
+  #merged(data: Keys, valid: Keys, { text, named }: Over): object | null {
+    const { data: before, reset } = this.decode(text) as { data: Keys; reset: Error | null }
+    if (reset) return null
+    const changed = Object.keys({ ...before, ...valid }).filter(
+      key => Object.hasOwn(named, key) || !isDeepStrictEqual(before[key], data[key]),
+    )
+    const stored = Object.entries(this.#codec.decode(text) as Keys).filter(([key]) => !changed.includes(key))
+    const merged = { ...valid, ...Object.fromEntries(stored) }
+    try {
+      const read = this.#validated(merged) as Keys
+      return changed.every(key => isDeepStrictEqual(read[key], valid[key])) ? merged : null
+    } catch {
+      return null
+    }
   }
 
   #validated(value: unknown): Data {

@@ -68,7 +68,7 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
       note = isFirst ? OVER : await this.#notes.read(id, deadline)
     }
     if (note === undefined) return
-    if (note !== OVER) await context.endSession(note.key, null, 'logout')
+    if (note !== OVER) await context.endSession(note.key, { userId: null }, 'logout')
     await this.#old.destroy(id, deadline)
   }
 

@@ -70,7 +70,7 @@ export async function beginInPlace(context: Context, ref: AnyRef, id: string, st
     // Not live, or no longer. Its key is deleted anyway: it may lead to a successor, or be live for a node with a slower clock.
     const key = before?.key ?? context.keyOf(id)
     before ??= await context.storedRecord(key)
-    await context.endSession(key, before?.userId ?? null, 'logout')
+    await context.endSession(key, before, 'logout')
     session = await afterWrite(() => begin(context, start))
   }
   const series = before && seriesOf(before)
@@ -81,7 +81,7 @@ export async function beginInPlace(context: Context, ref: AnyRef, id: string, st
     await afterWrite(() => endSeries(context, series, 'logout', key))
   } catch (error) {
     // The token could start the old session again, so the login fails too.
-    await context.endSession(key, start.owner.userId, 'logout').catch(() => {})
+    await context.endSession(key, start.owner, 'logout').catch(() => {})
     throw error
   }
   return session
@@ -140,7 +140,7 @@ export async function regenerate(context: Context, ref: AnyRef, grace: number | 
     const outcome = await context.calls.replace(record.key, record.version, next, { forward }, context.call(now))
     context.reportOutcome(outcome, record, record.key)
     if (outcome !== 'created') return outcome
-    context.recentlyEnded.addNewId(record.key, next.key)
+    context.recentlyEnded.addNewId(record.key, next.key, grace ?? 0)
     return { value: context.regenerated(record.key, nextId, next) }
   })
 }

@@ -153,12 +153,13 @@ export class Context {
     this.emit({ type: 'write-refused', reason, key: key as SessionKey | null, userId: this.userIdOf({ userId }) })
   }
 
-  /** Deletes a session, and the successor that its key leads to. */
-  async endSession(key: string, userId: string | null, reason: EndReason): Promise<boolean> {
+  /** Deletes a session, and the successor that its key leads to. `owner`: `null` if it was not found, or is not known. */
+  async endSession(key: string, owner: Pick<Owner, 'userId'> | null, reason: EndReason): Promise<boolean> {
     // Before the answer: even if it is lost, a slow response must not send this cookie again.
-    if (reason === 'logout') this.recentlyEnded.addEnd(key)
+    if (reason === 'logout') this.recentlyEnded.addEnd(key, owner !== null)
     const existed = await this.calls.delete(key, this.call())
-    if (existed) this.emit({ type: 'destroyed', key: key as SessionKey, userId: this.userIdOf({ userId }), reason })
+    const userId = owner && this.userIdOf(owner)
+    if (existed) this.emit({ type: 'destroyed', key: key as SessionKey, userId, reason })
     return existed
   }
 
@@ -197,7 +198,7 @@ export class Context {
       const { record, forward, corrupt } = await this.calls.read(key, this.call(now))
       if (corrupt !== null) this.emit({ type: 'corrupt-record', key: key as SessionKey, cause: corrupt })
       if (forward === null) return { keys, record, isEnd: true }
-      this.recentlyEnded.addNewId(key, forward.movedTo)
+      this.recentlyEnded.addNewId(key, forward.movedTo, forward.until - now)
       key = forward.movedTo
     }
     return { keys, record: null, isEnd: false }

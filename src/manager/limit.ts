@@ -37,7 +37,7 @@ async function counted<Outcome extends ReplaceOutcome>(
   givesWay: (session: SessionRecord) => boolean,
 ): Promise<Outcome | 'limit'> {
   const { calls, writers, deadline } = context
-  const end = (sessions: SessionRecord[]) => eachWrite(sessions, each => context.endSession(each.key, userId, 'limit'))
+  const end = (sessions: SessionRecord[]) => eachWrite(sessions, each => context.endSession(each.key, each, 'limit'))
   const undo = () => {
     const last = Math.max(deadline, performance.now() + LAST_STEP)
     return afterWrite(() => calls.delete(key, { now: context.now(), deadline: last }))

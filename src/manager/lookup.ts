@@ -56,7 +56,7 @@ export async function find(context: Context, start: string, now: number): Promis
     if (corrupt !== null) context.emit({ type: 'corrupt-record', key, cause: corrupt })
     if (record !== null) return foundIn(context, id, record, now, followed > 0)
     if (forward === null) return none(context, key)
-    context.recentlyEnded.addNewId(key, forward.movedTo)
+    context.recentlyEnded.addNewId(key, forward.movedTo, forward.until - now)
     const next = followed < MAX_FORWARDS ? nextIdOf(context, id, forward, now) : null
     if (next === null) return none(context, key, 'under a new ID already')
     id = next

@@ -190,10 +190,11 @@ export class SessionManager<
     const id = idOf(context, session)
     if (id === null) return
     const key = context.keyOf(id)
+    const own = typeof session === 'object' ? recordOf(session!) : null
     // Before the answers: even if they are lost, a slow response must not send this cookie again.
-    context.recentlyEnded.addEnd(key)
-    const record = typeof session === 'object' ? recordOf(session!) : await context.storedRecord(key)
-    const end = () => context.endSession(key, record?.userId ?? null, 'logout')
+    context.recentlyEnded.addEnd(key, own !== null)
+    const record = own ?? (await context.storedRecord(key))
+    const end = () => context.endSession(key, record, 'logout')
     const series = record && seriesOf(record)
     if (series === null) return void (await end())
     // The remember token first: while it lives, it could start this session again.
@@ -250,7 +251,7 @@ export class SessionManager<
     if (record?.userId !== user || record.kind !== 'session') return false
     let existed = false
     const endSession = async () => {
-      existed = await context.endSession(record.key, user, 'revoked')
+      existed = await context.endSession(record.key, record, 'revoked')
     }
     const series = await seriesOfDevice(context, record)
     const end = (each: SessionRecord) => endSeries(context, each, 'revoked', record.key)

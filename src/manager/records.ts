@@ -1,6 +1,7 @@
 // From the application's values to a stored record, and back.
 import type { SessionRecord } from '../contract/store.ts'
 import { packMeta, unpackMeta } from '../data/meta.ts'
+import type { Over } from '../data/schema.ts'
 import { newWriteId } from '../session/id.ts'
 import type { Login, Owner } from '../session/users.ts'
 import { refuse } from '../text/check-options.ts'
@@ -8,7 +9,7 @@ import { type Duration, milliseconds } from '../text/duration.ts'
 import type { Context } from './context.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: of any data and user IDs
-export type InitialData = Pick<Login<any, any, any>, 'data' | 'verifiedAt' | 'idleTimeout'>
+export type InitialData = Pick<Login<any, any, any>, 'data' | 'verifiedAt' | 'idleTimeout'> & { readonly over?: Over }
 
 /** How long a session may be idle, and live in all, in ms. */
 export type Lifetime = Pick<Lifetimes, 'idle' | 'absolute'>
@@ -20,17 +21,20 @@ export function draftOf(context: Context, record: SessionRecord): object {
   return data
 }
 
-/** Text of edited data, with the fields that the record keeps beside it; `idle` takes the place of the idle time there, in ms. */
-export function encode(context: Context, record: SessionRecord, draft: object, idle?: number): string {
-  const { meta } = unpackMeta(record.data)
+/**
+ * Text of edited data, with the fields that the record keeps beside it; `named` are keys that count as changed, and `idle`
+ * takes the place of the idle time there, in ms.
+ */
+export function encode(context: Context, record: SessionRecord, draft: object, named: object, idle?: number): string {
+  const { meta, text } = unpackMeta(record.data)
   const changed = idle === undefined ? meta : { ...meta, idle: idle < context.options.idle ? idle : undefined }
-  return packMeta(changed, context.shape.encode(draft))
+  return packMeta(changed, context.shape.encode(draft, { text, named }))
 }
 
 /** Encoded first data; `before` is the session that ends here, if its data may be carried over. */
 export function initialData(
   context: Context,
-  { data, verifiedAt, idleTimeout }: InitialData,
+  { data, verifiedAt, idleTimeout, over }: InitialData,
   before: SessionRecord | null = null,
 ): string {
   const { shape } = context
@@ -40,7 +44,7 @@ export function initialData(
     ...(!isJustNow && { verifiedAt }),
     ...(idleTimeout !== undefined && { idle: milliseconds(idleTimeout, 'idleTimeout') }),
   }
-  if (typeof data !== 'function') return packMeta(meta, shape.encodeInitial(data))
+  if (typeof data !== 'function') return packMeta(meta, shape.encodeInitial(data, over))
   return packMeta(meta, shape.encodeInitial(data(before === null ? shape.start() : draftOf(context, before))))
 }
 

@@ -3,7 +3,7 @@
 // derived from it with a stored salt: parallel requests with one token all get the same answer.
 import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
 import { firstKeyOf } from '../data/meta.ts'
-import { afterWrite, eachWrite } from '../guard/store-calls.ts'
+import { afterWrite } from '../guard/store-calls.ts'
 import { deriveId, hashOf, hmac, newId, newSalt, shardOf } from '../session/id.ts'
 import type { AnySession, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/users.ts'
@@ -12,7 +12,7 @@ import { withinLimit } from './limit.ts'
 import { find, fromSnapshot, isOutdated } from './lookup.ts'
 import { newRecord } from './records.ts'
 import {
-  begunWith,
+  endBegun,
   endSeries,
   type FoundSeries,
   isSameDevice,
@@ -27,8 +27,8 @@ import {
 import { refusal, write } from './write.ts'
 
 /**
- * For this long a used token gives the same answer again, counted from the first use of its session: one minute for the
- * slowest of parallel requests, plus the tolerance of clocks.
+ * For this long a used token gives the session of its rotation again, counted from the first use of that session: one minute
+ * for the slowest of parallel requests, plus the tolerance of clocks.
  */
 const REUSE_WINDOW = 60_000 + CLOCK_TOLERANCE
 
@@ -103,88 +103,70 @@ async function readUsable(context: Context, key: string): Promise<FoundSeries | 
 }
 
 async function redeem(context: Context, presented: Presented, start: FoundSeries): Promise<AnyRedeemed | null> {
-  const { key, verifier } = presented
+  const { key, selector, verifier } = presented
   for (let found: FoundSeries | null = start; found !== null; found = await readUsable(context, key)) {
     const { record, series } = found
     const now = context.now()
     const wasUsed = isVerifier(verifier, series.previous)
-    const age = now - (series.touchedAt ?? series.rotatedAt)
-    // The session was used, so the browser has received the next token. After the grace, someone else sends the old one.
-    const isTheft = wasUsed ? series.touchedAt !== null && age > REUSE_WINDOW : !isVerifier(verifier, series.current)
+    const isLate = now - (series.touchedAt ?? series.rotatedAt) > REUSE_WINDOW
+    // The session was used, so the browser has received the next token: after the window, someone else sends the old one.
+    const isTheft = wasUsed ? isLate && series.touchedAt !== null : !isVerifier(verifier, series.current)
     if (isTheft) {
       await endSeries(context, record, 'theft')
       return null
     }
-    // The grace is over, but nobody ever used the session: the response was lost. Rotate again, and raise no alarm, but only
-    // when no node, however slow its clock, still gives the old answer. Until then give it once more, for another grace.
-    const isOver = wasUsed && age > REUSE_WINDOW
-    const isResponseLost = isOver && age > REUSE_WINDOW + CLOCK_TOLERANCE
-    // An earlier call may have failed before it ended them.
-    if (series.mustEndEarlier) await endEarlierSessions(context, record, series)
-    let next = series
-    if (!wasUsed) next = nextInSeries(series, presented, now)
-    else if (isResponseLost) next = { ...nextInSeries(series, presented, now), mustEndEarlier: true }
-    else if (isOver) next = { ...series, rotatedAt: now }
-    if (next !== series) {
-      const outcome = await writeSeries(context, record, next, now)
+    let state = series
+    let session = wasUsed && !isLate ? await sessionOf(context, record, presented, series, false) : undefined
+    if (session === undefined) {
+      // The answer of a used token was lost: nobody came with its session until it was over, or the window was. The next token
+      // stays the same, so that whichever answer the browser has is good.
+      state = nextInSeries(series, wasUsed ? null : verifier, now)
+      const outcome = await writeSeries(context, record, state, now)
       if (outcome === 'gone') return null
       if (outcome === 'conflict') continue
+      if (wasUsed) await context.endSession(context.keyOf(rememberedId(presented, series)), record, 'revoked')
+      // Who has the current token has had the last answer: what began before it is of no more use.
+      else if (series.previous !== null)
+        await endBegun(context, record, 'revoked', ({ createdAt }) => createdAt < series.createdAt)
+      session = await sessionOf(context, record, presented, state, true)
     }
-    if (isResponseLost) await endEarlierSessions(context, record, next)
-    return answerOf(context, record, presented, next)
+    if (session?.user == null) return null
+    const token = `${selector}.${nextVerifier(verifier, state.salt)}`
+    return { session: session as UserSession<UserIds>, token, expiresAt: record.expiresAt }
   }
   return null
 }
 
-/** Ends the sessions of earlier rotations. Each rotation gives its session a later `createdAt`, and a new ID keeps it. */
-async function endEarlierSessions(context: Context, series: SessionRecord, { createdAt }: Series): Promise<void> {
-  const earlier = (await begunWith(context, series)).filter(session => session.createdAt < createdAt)
-  await eachWrite(earlier, ({ key, userId }) => context.endSession(key, userId, 'revoked'))
-}
-
-/** The series after a token was used: a new salt gives a new token and a new session. */
-function nextInSeries(series: Series, { verifier }: Presented, now: number): Series {
+/** The series with another session, and with another token if this verifier was used for the first time. */
+function nextInSeries(series: Series, verifier: string | null, now: number): Series {
+  // Later than each session before it, whatever the clocks say: by this they are told apart. A new ID keeps it.
+  const next = { ...series, rotatedAt: now, createdAt: Math.max(now, series.createdAt + 1), touchedAt: null }
+  if (verifier === null) return next
   const salt = newSalt()
-  return {
-    ...series,
-    current: hashOf(nextVerifier(verifier, salt)),
-    previous: hashOf(verifier),
-    salt,
-    rotatedAt: now,
-    // Later than that of each session before it, whatever the clocks say: by this they are told apart.
-    createdAt: Math.max(now, series.createdAt + 1),
-    touchedAt: null,
-    mustEndEarlier: undefined,
-  }
-}
-
-/** The session that follows from a token, made if it does not exist yet, and the next token. */
-async function answerOf(
-  context: Context,
-  series: SessionRecord,
-  { selector, verifier }: Presented,
-  { salt, createdAt, touchedAt }: Series,
-): Promise<AnyRedeemed | null> {
-  const id = rememberedId(selector, verifier, salt, createdAt)
-  const found = await find(context, id, context.now())
-  // Used once, and gone now: it has ended, and does not begin again.
-  if (found === null && touchedAt !== null) return null
-  const session = found === null ? await beginRemembered(context, id, series, createdAt) : context.session(found)
-  if (session?.user == null) return null
-  const token = `${selector}.${nextVerifier(verifier, salt)}`
-  return { session: session as UserSession<UserIds>, token, expiresAt: series.expiresAt }
+  return { ...next, current: hashOf(nextVerifier(verifier, salt)), previous: hashOf(verifier), salt }
 }
 
 /**
- * A session that follows from a remember token: its ID and `createdAt` are given, and it lives only while the series
- * does. `null` if the series is over, the user's limit refuses, or the session has expired or got another ID.
+ * The session that follows from a remember token, begun if it is not there: its ID and `createdAt` are given, and it lives only
+ * while the series does. `null` if the series is over, the user's limit refuses, or the session was used and is gone, or has
+ * another ID; `undefined` if it is over and was never used.
  */
-async function beginRemembered(
+async function sessionOf(
   context: Context,
-  id: string,
   series: SessionRecord,
-  createdAt: number,
-): Promise<AnySession | null> {
+  presented: Presented,
+  state: Series,
+  isNew: boolean,
+): Promise<AnySession | null | undefined> {
+  const { createdAt, touchedAt } = state
+  const id = rememberedId(presented, state)
+  const look = async () => {
+    const found = await find(context, id, context.now())
+    return found && context.session(found)
+  }
+  const known = isNew ? null : await look()
+  // Used once, and gone now: it has ended, and does not begin again.
+  if (known !== null || touchedAt !== null) return known
   const call = context.call()
   const { userId, userName, passwordVersion } = series
   const owner = { userId, userName, passwordVersion }
@@ -200,8 +182,11 @@ async function beginRemembered(
   if (outcome === 'created') return context.created(id, record)
   // The session is refused or has ended; the token is still good and works again as soon as a session is free.
   if (outcome !== 'collision') return null
-  const found = await find(context, id, call.now)
-  return found && context.session(found)
+  const begun = await look()
+  if (begun !== null) return begun
+  // Under another ID it may be on its way to the browser, in the answer to a parallel request.
+  const moved = await context.storedRecord(record.key)
+  return moved === null || moved.key === record.key ? undefined : null
 }
 
 /** Ends the series of a token, and the sessions that began with it. */
@@ -209,11 +194,11 @@ export async function revokeToken(context: Context, token: string): Promise<void
   const parsed = parseToken(context.namespace, token)
   if (parsed === null) return
   // Before the answer: a slow response must not bring the token, or a session that began with it, to the browser again.
-  context.recentlyEnded.addEnd(parsed.key)
+  context.recentlyEnded.addEnd(parsed.key, false)
   const series = await context.storedRecord(parsed.key)
   if (series?.kind === 'remember') await endSeries(context, series, 'logout')
 }
 
-const rememberedId = (selector: string, verifier: string, salt: string, createdAt: number) =>
+const rememberedId = ({ selector, verifier }: Presented, { salt, createdAt }: Series) =>
   deriveId(shardOf(selector), verifier, 'session', `${salt}\0${createdAt}`)
 const nextVerifier = (verifier: string, salt: string) => hmac(verifier, `next\0${salt}`)

@@ -18,13 +18,11 @@ export interface Series {
   readonly previous: string | null
   /** The next token and its session were derived from this and from that verifier. */
   readonly salt: string
-  /** When the used verifier was last accepted. Within the grace it gives the same answer again. */
+  /** When the session of the used verifier was last begun. Within the window that verifier gives it again. */
   readonly rotatedAt: number
-  /** `createdAt` of the session that the last rotation started, and when that session was first used. */
+  /** `createdAt` of that session, and when it was first used. */
   readonly createdAt: number
   readonly touchedAt: number | null
-  /** Whether the answer to the rotation before was lost: the sessions of earlier rotations have to end. */
-  readonly mustEndEarlier?: true | undefined
   /** The first key of the session that asked for the token: the same device. */
   readonly issuedFor: string
 }
@@ -115,12 +113,11 @@ export async function endSeries(
   reason: EndReason,
   exceptKey: string | null = null,
 ): Promise<void> {
-  if (reason === 'logout') context.recentlyEnded.addEnd(key, exceptKey)
+  if (reason === 'logout') context.recentlyEnded.addEnd(key, true, exceptKey)
   const isOfUser = reason === 'theft' && context.options.onTheft === 'invalidate-user'
   const endSessions = async () => {
     if (isOfUser) return void (await context.endUser(userId!, { exceptKey: key }))
-    const sessions = (await begunWith(context, { key, userId })).filter(session => session.key !== exceptKey)
-    await eachWrite(sessions, session => context.endSession(session.key, userId, reason))
+    await endBegun(context, { key, userId }, reason, session => session.key !== exceptKey)
   }
   await endSessions()
   await afterWrite(async () => {
@@ -137,11 +134,17 @@ export async function endSeries(
   })
 }
 
-/** The sessions that began with the tokens of a series. */
-export async function begunWith(context: Context, { key, userId }: SeriesKey): Promise<SessionRecord[]> {
-  if (userId === null) return []
+/** Ends those of the sessions that began with the tokens of a series for which `isOver` is true. */
+export async function endBegun(
+  context: Context,
+  { key, userId }: SeriesKey,
+  reason: EndReason,
+  isOver: (session: SessionRecord) => boolean,
+): Promise<void> {
+  if (userId === null) return
   const sessions = await context.calls.listUser(userId, 'session', context.call())
-  return sessions.filter(session => session.parent === key)
+  const over = sessions.filter(session => session.parent === key && isOver(session))
+  await eachWrite(over, session => context.endSession(session.key, session, reason))
 }
 
 /** The series that a session began with. */

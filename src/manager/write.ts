@@ -112,11 +112,12 @@ type Edit<V> = (draft: object, again: () => object) => { draft: object | null; v
 
 /**
  * Edits fresh data and writes it. `null` if the session is gone. It does not extend the session: only a `get` and a new ID
- * do, since their responses can send the cookie again.
+ * do, since their responses can send the cookie again. `named`: keys that count as changed.
  */
 function edit<V>(
   context: Context,
   start: Found,
+  named: object,
   change: Edit<V>,
   findAgain?: FindAgain,
 ): Promise<{ found: Found; value: V } | null> {
@@ -127,7 +128,7 @@ function edit<V>(
     if (draft === null) return isFirst ? 'conflict' : { value: { found, value } }
     const { seenAt, absoluteExpiresAt } = record
     const expiresAt = idle === undefined ? record.expiresAt : expiryOf(seenAt, absoluteExpiresAt, idle)
-    const written = { data: encode(context, record, draft, idle), seenAt, expiresAt, writeId: newWriteId() }
+    const written = { data: encode(context, record, draft, named, idle), seenAt, expiresAt, writeId: newWriteId() }
     const outcome = await context.calls.update(record.key, record.version, written, context.call())
     if (outcome !== 'updated') return outcome
     const latest = { ...record, ...written, version: record.version + 1 }
@@ -147,7 +148,8 @@ export async function writeData(
   change: object | ((draft: object) => unknown),
   idleIn?: (draft: object) => number,
 ): Promise<AnySession | null> {
-  const written = await edit(context, fromSnapshot(context, session), (before, again) => {
+  const named = isPlain(change) ? change : {}
+  const written = await edit(context, fromSnapshot(context, session), named, (before, again) => {
     const draft = changed(change, before, again)
     return { draft, value: undefined, idle: idleIn?.(draft) }
   })
@@ -179,7 +181,7 @@ export async function takeKey(
     if (isDeepStrictEqual(value, start[name])) return { draft: null, value }
     return { draft: { ...rest, [name]: start[name] }, value }
   }
-  const written = await edit(context, fromSnapshot(context, session), taken)
+  const written = await edit(context, fromSnapshot(context, session), {}, taken)
   return { session: written === null ? null : context.session(written.found), value: written?.value }
 }
 
@@ -196,6 +198,7 @@ export async function writeRecord(context: Context, record: SessionRecord, keys:
   const written = await edit(
     context,
     context.foundAs(record),
+    keys,
     draft => ({ draft: { ...draft, ...keys }, value: null }),
     findAgain,
   )

@@ -35,7 +35,7 @@ interface Ender extends Walker {
   /** The same for the tenant of a stored user. */
   ofUser(user: string): Ender
   endUser(user: string, options: { exceptKey?: string }): Promise<number>
-  endSession(key: string, userId: null, reason: 'invalidated'): Promise<boolean>
+  endSession(key: string, owner: null, reason: 'invalidated'): Promise<boolean>
   chainFrom(
     start: string,
     now: number,

@@ -341,7 +341,9 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     const key = this.#keyOfToken(token)
     const { recentlyEnded } = this.#context
     if (key === null || this.#isRefusedInsecure() || recentlyEnded.isSuperseded(key)) return null
-    if (this.#id && recentlyEnded.hasLiveSuccessor(this.#context.keyOf(this.#id))) return null
+    // What took the place of its session is on its way to the browser, unless it has ended.
+    const next = recentlyEnded.liveSuccessorOf(this.#context.keyOf(this.#id ?? ''))
+    if (next !== null && (await this.#context.begin().storedRecord(next)) !== null) return null
     return this.#sessions.redeemRememberToken(token)
   }
 

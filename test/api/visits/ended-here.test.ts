@@ -1,7 +1,7 @@
 // A request that comes late, or beside a login or a logout of the same browser, step by step; parallel.test.ts has them
 // in every order.
 
-import { SessionManager } from 'coatcheck'
+import { SessionManager, sessionId } from 'coatcheck'
 import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
@@ -17,7 +17,7 @@ async function browser() {
   const store = BarrierStore.over(new MemoryStore())
   const clock = testClock()
   const sessions = new SessionManager({ store, now: clock, sweepInterval: false, rememberFor: '30d' })
-  const elsewhere = new SessionManager({ store, now: clock, sweepInterval: false })
+  const elsewhere = new SessionManager({ store, now: clock, sweepInterval: false, rememberFor: '30d' })
   const visit = (cookie: string | null): AnyVisit =>
     openVisit(sessions, { method: 'POST', secure: true, header: onlyHost, cookie }) as never
   const logIn = async (cookie: string | null, remember = false) => {
@@ -78,6 +78,23 @@ describe('a late request begins no anonymous session', () => {
     await expect(visiting.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
     await visiting.logOut()
     expect(await visiting.update({ n: 1 })).toMatchObject({ data: { n: 1 } })
+  })
+})
+
+describe('what a stranger sends', () => {
+  it('makes this process forget no login and no logout, however many invented cookies are logged out', async () => {
+    const { anonymous, visit, late, logIn, sessions } = await browser()
+    const [left, cookies, replaced] = [await anonymous(), await logIn(null, true), await anonymous()]
+    await visit(left).logOut()
+    await visit(cookies).logOut()
+    await visit(replaced).logIn(ADA)
+    for (let number = 0; number <= 20_000; number += 1) {
+      const invented = `${number}`.padStart(43, '-')
+      await sessions.destroy(sessionId(invented))
+      await sessions.revokeRememberToken(`${invented}.${invented}`)
+    }
+    for (const cookie of [left, cookies, replaced])
+      expect(await late(cookie, each => each.update({ n: 1 }))).toEqual([null, []])
   })
 })
 
@@ -164,6 +181,39 @@ describe('a late request brings nobody back by a remember token', () => {
     expect((await visit(`${jar(renewing.headers.getSetCookie())}; ${token}`).get())?.user?.name).toBe('ada')
     clock.advance(24 * 60 * MINUTE)
     expect((await visit(token).get())?.user?.name).toBe('ada')
+  })
+
+  it('after its session got a new ID whose answer was lost: until the old ID leads on no more, on any node', async () => {
+    for (const grace of [undefined, '10s'] as const) {
+      const { visit, elsewhere, logIn, clock } = await browser()
+      const cookies = await logIn(null, true)
+      const other = () => openVisit(elsewhere, { method: 'POST', secure: true, header: onlyHost, cookie: cookies })
+      await visit(cookies).regenerate(grace && { grace })
+      const leadsOn = 5 * MINUTE + (grace === undefined ? 0 : 10_000)
+      for (const wait of [1, leadsOn - 2]) {
+        clock.advance(wait)
+        // With a grace the old ID finds the session; without one nothing begins, since the new ID is on its way.
+        for (const each of [visit(cookies), other()])
+          expect(((await each.get({ touch: false })) === null) === (grace === undefined)).toBe(true)
+      }
+      clock.advance(1)
+      expect((await visit(cookies).get())?.remembered).toBe(true)
+      expect((await other().get())?.remembered).toBe(true)
+    }
+  })
+
+  it('after its session got a new ID and that ended on another node: then it begins one at once', async () => {
+    for (const grace of [undefined, '10s'] as const) {
+      const { visit, elsewhere, logIn, clock, store } = await browser()
+      const cookies = await logIn(null, true)
+      const renewed = (await visit(cookies).regenerate(grace && { grace }))!
+      if (grace !== undefined) expect(await visit(cookies).get({ touch: false })).not.toBeNull()
+      await elsewhere.destroy(renewed)
+      store.reset()
+      expect((await visit(cookies).get())?.remembered).toBe(true)
+      expect(store.counts().create).toBe(1)
+      clock.advance(MINUTE)
+    }
   })
 
   it('but begins one at once if the application ended the session alone', async () => {

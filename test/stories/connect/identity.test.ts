@@ -3,6 +3,7 @@ import type { SessionOptions } from 'coatcheck'
 import { type ConnectStoreOptions, connectStore } from 'coatcheck/connect'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
+import * as z from 'zod'
 import { APPS, startApp } from '../../support/connect-apps.ts'
 import { called, makeManager, serve, sidOf } from './service.ts'
 
@@ -161,3 +162,20 @@ describe('Passport’s user', () => {
     expect(session!.user!.passwordVersion).toBe(3)
   })
 })
+
+it.each(['writes', 'logs in'])(
+  'a session where an older version of the application %s keeps what a newer one stored',
+  async how => {
+    const store = new MemoryStore()
+    const known = { cookie: z.any().optional(), user: z.string().optional(), theme: z.string().optional() }
+    const node = (schema: z.ZodObject) =>
+      connectStore(makeManager({ store, schema } as never).sessions, {
+        userOf: ({ user }) => (user ? { id: user as string, name: '' } : null),
+      })
+    const [old, young] = [node(z.object(known)), node(z.object({ ...known, locale: z.string().optional() }))]
+    await young.set(sidOf('one'), { cookie: {}, locale: 'fr' })
+    const change = how === 'writes' ? { theme: 'dark' } : { user: '42' }
+    await old.set(sidOf('one'), Object.assign((await old.get(sidOf('one')))!, change))
+    expect(await young.get(sidOf('one'))).toMatchObject({ ...change, locale: 'fr' })
+  },
+)

@@ -11,6 +11,7 @@ import { CHEAP, Client, PASSWORD } from '../../support/example-service.ts'
 
 // The service's own parts in this process, so that a test can hold the clock and break the store.
 const DAY = 86_400_000
+let sessions: SessionManager<{ label: string }>
 let server: Server
 let url: string
 let now: number
@@ -44,7 +45,7 @@ async function open(storeTimeout: Duration = '30s') {
       }
     },
   })
-  const sessions = new SessionManager({
+  sessions = new SessionManager({
     store,
     initial: () => ({ label: '' }),
     rememberFor: '30d',
@@ -239,6 +240,15 @@ describe('devices', () => {
       },
     ])
     for (const browser of [laptop, phone]) expect(text).not.toContain(browser.cookies.get('session_id'))
+  })
+
+  it('are a hundred at most, the latest seen first, however often a user logs in', async () => {
+    for (let login = 0; login < 120; login += 1) await sessions.create({ user: { id: 42n, name: 'ada' } })
+    now += 60_000
+    const laptop = await loggedIn('a laptop')
+    const { body } = await laptop.send('GET', '/sessions')
+    expect(body).toHaveLength(100)
+    expect(body[0]).toMatchObject({ label: 'a laptop', current: true })
   })
 
   it('end one by one, remember token and all', async () => {
