@@ -50,7 +50,7 @@ describe('a response that is sent while a method of its visit is under way', () 
     ['regenerate', visit => quiet(visit.regenerate())],
     ['take', visit => quiet(visit.take('flash'))],
     ['create', visit => quiet(visit.create())],
-    ['get, which an `if` takes for true', visit => void (Boolean(visit.get()) ? 'the page' : 'log in')],
+    ['get, whose promise an `if` takes for true', visit => quiet(visit.get())],
     ['requireUser', visit => quiet(visit.requireUser())],
   ])('is a warning of the process: %s', async (_method, forget) => {
     const { handle } = await setUp()
