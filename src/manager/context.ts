@@ -87,7 +87,7 @@ export class Context {
       options,
       calls,
       shape: new DataShape<object>(options),
-      writers: new WriteQueue(),
+      writers: new WriteQueue(options.store.isPerRequest),
       touched: new Recent(touchInterval),
       owed: new Recent(options.idle),
       recentlyEnded: new RecentlyEnded(),
