@@ -80,7 +80,7 @@ export class Context {
 
   static of(given: AnyOptions): Context {
     const options = resolveOptions(given)
-    const { store, userIds, sweepInterval, touchInterval, onEvent } = options
+    const { store, sweepInterval, touchInterval, onEvent } = options
     const calls = new StoreCalls(store, options, error => emitTo(onEvent, { type: 'store-error', error }))
     const sweep = (limit: number, now: number) => calls.sweep(limit, { now, deadline: calls.deadline() })
     const shared: Shared = {
@@ -94,13 +94,13 @@ export class Context {
       sweeper: makeSweeper(store.sweep ? sweep : null, () => root.now(), sweepInterval),
       namespaces: new Recent(Number.POSITIVE_INFINITY, MAX_NAMESPACES / 2),
     }
-    const root: Context = new Context(shared, new Users<UserIds>(userIds, null, store), 0)
+    const root: Context = new Context(shared, new Users<UserIds>(options, null), 0)
     return root
   }
 
   /** The context of a namespace, which has users and keys of its own. */
   forNamespace(namespace: string): Context {
-    const users = new Users<UserIds>(this.options.userIds, namespace, this.options.store)
+    const users = new Users<UserIds>(this.options, namespace)
     return new Context(this, users, this.deadline)
   }
 

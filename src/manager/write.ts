@@ -54,8 +54,13 @@ export async function write<T>(
   operation: 'create' | 'update' | 'replace',
   start: Found,
   attempt: Writer<T>,
-  // Within the grace of its old ID this finds the session under its new one.
-  findAgain: FindAgain = ({ id }) => find(context, id, context.now()),
+  // Within the grace of its old ID this finds the session under its new one. Under another user it has ended, but what a
+  // visitor changed late still goes into the session of whoever has logged in there: a cart.
+  findAgain: FindAgain = async ({ id }) => {
+    const found = await find(context, id, context.now())
+    const { userId } = start.record
+    return found?.record.userId === userId || (userId === null && operation === 'update') ? found : null
+  },
 ): Promise<T | null> {
   const { writers } = context
   const { key } = start.record

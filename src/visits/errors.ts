@@ -1,6 +1,7 @@
 // Errors of a visit, with the advice of each kind of server.
 import { SessionError } from '../contract/errors.ts'
 import type { SessionKey } from '../session/id.ts'
+import { warnOnce } from '../text/warn-once.ts'
 
 /** Parts of messages that name options and calls, which differ between servers. */
 export interface Advice {
@@ -53,13 +54,6 @@ export const wrongCsrfToken = () => new SessionError('ERR_SESSION_CSRF', "the to
 // These failures leave no trace: the login answered 200, and the browser is not logged in. So we warn the developer.
 /** Longer than a handler takes from a login to its response, and short enough that the developer still watches, in ms. */
 const DELAY = 10_000
-
-const warned = new Set<string>()
-
-function warnOnce(code: string, message: string): void {
-  if (!warned.has(code)) process.emitWarning(message, { type: 'CoatcheckWarning', code })
-  warned.add(code)
-}
 
 /** A timer for a cookie that is not sent yet, cleared when it is: usually within milliseconds. */
 export function watchUnsent(onUnsent: () => void): NodeJS.Timeout {

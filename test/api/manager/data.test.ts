@@ -195,6 +195,6 @@ it('where one request cannot wait for another, as on Workers, no parallel update
   const store = Object.assign(new MemoryStore(), { isPerRequest: true })
   const sessions = new SessionManager({ store, sweepInterval: false, initial: () => ({ n: 0 }) })
   const session = await sessions.create()
-  await Promise.all(Array.from({ length: 20 }, () => sessions.update(session, data => void (data.n += 1))))
+  await Promise.all(Array.from({ length: 20 }, () => sessions.update(session, data => void data.n++)))
   expect((await sessions.get(session))?.data.n).toBe(20)
 })
