@@ -629,8 +629,10 @@ describe('old records', () => {
         'sessionImporter: createdAt: expected epoch milliseconds',
       ],
       [() => ({ user: { id: 42, name: 'ada' }, ttl: 1 }), 'toLogin: "ttl" is not an option'],
+      [() => ({ user: { id: 42, name: 'ada' } }), 'user.passwordVersion: expected the version'],
     ] as const) {
-      const world = withAda({}, { importer: { toLogin: toLogin as never } })
+      const manager = message.startsWith('user.') ? { getPasswordVersion: () => 1 } : {}
+      const world = withAda({}, { manager, importer: { toLogin: toLogin as never } })
       await expect(world.one.ask(OLD)).rejects.toThrow(message)
       expect(world.old.records.size).toBe(1)
       expect(world.store.calls.map(({ verb }) => verb)).toEqual(['read'])
