@@ -1,7 +1,6 @@
 // What an adapter for another server or cookie jar is made of.
 export {
   type CookieOptions,
-  type ParsedCookie,
   type ResponseCookie,
   SessionCookie,
   withCookies,

@@ -3,12 +3,14 @@
 import { type SessionRecord, type Store, SWEEP_MARGIN } from '../contract/store.ts'
 import { StoreCalls } from '../guard/store-calls.ts'
 import { hashOf, keyOf, newWriteId } from '../session/id.ts'
-import { DAY, LONGEST, noteRecord } from '../session/note.ts'
+import { LONGEST, noteRecord } from '../session/note.ts'
 
 /** How long a call may take, in ms. */
 const TIMEOUT = 5000
 /** How many calls may wait for the store. */
 const MAX_PENDING = 10_000
+/** For how long a mark stays under a key that had no value, in ms: a login that is under way ends within it. */
+export const MINUTES = 10 * 60_000
 
 /** The value of a key. */
 export interface Entry {
@@ -18,11 +20,22 @@ export interface Entry {
   /** It was a session that has ended: nothing is written to this key any more. */
   readonly hasEnded?: true
 }
-const NOTHING: Entry = { value: null, until: null }
+export const NOTHING: Entry = { value: null, until: null }
+
+/** The entry to write, or `null` to leave it as it is. Runs again if somebody else has written meanwhile. */
+type Edit = (found: Entry) => Entry | null
+interface Turn {
+  readonly edits: Edit[]
+  hasBegun: boolean
+  /** What each edit found. */
+  made?: Promise<Entry[]>
+}
 
 export class Entries {
   readonly #calls: StoreCalls
   readonly #sweeps: boolean
+  /** The last turn of each key that is being written. */
+  readonly #turns = new Map<string, Turn>()
   #sweptAt = Date.now()
 
   constructor(store: Store) {
@@ -36,21 +49,43 @@ export class Entries {
   }
 
   /**
-   * Writes the result of `edit`; `null` leaves the entry as it is. `edit` runs again if somebody else has written meanwhile.
-   * Resolves to the entry before.
+   * Writes the result of `edit`, and resolves to the entry before. In this process the writers to one key take turns, and all
+   * that wait are one turn: so many calls of one client cost the store two commands a turn.
    */
-  async change(key: string, edit: (found: Entry) => Entry | null): Promise<Entry> {
+  async change(key: string, edit: Edit): Promise<Entry> {
+    const last = this.#turns.get(key)
+    const turn = last === undefined || last.hasBegun ? { edits: [], hasBegun: false } : last
+    const at = turn.edits.push(edit) - 1
+    this.#turns.set(key, turn)
+    turn.made ??= this.#make(key, turn, last?.made)
+    return (await turn.made)[at]!
+  }
+
+  async #make(key: string, turn: Turn, before: Promise<unknown> | undefined): Promise<Entry[]> {
     const deadline = this.#calls.deadline()
-    for (let tries = 1; ; tries += 1) {
-      const record = await this.#read(keyIn(key), deadline)
-      const found = entryOf(record)
-      const entry = edit(found)
-      if (entry === null || (await this.#write(keyIn(key), record, entry, deadline))) return found
-      // Full jitter keeps many writers apart.
-      const wait = Math.random() * Math.min(100, 2 ** tries)
-      if (performance.now() + wait >= deadline)
-        throw this.#calls.fail('update', 'not-applied', 'update: others kept writing to the same key')
-      await new Promise(resolve => setTimeout(resolve, wait))
+    await before?.catch(() => {})
+    turn.hasBegun = true
+    let found = [NOTHING]
+    try {
+      for (let tries = 1; ; tries += 1) {
+        const record = await this.#read(keyIn(key), deadline)
+        found = [entryOf(record)]
+        for (const edit of turn.edits) found.push(edit(found.at(-1)!) ?? found.at(-1)!)
+        const entry = found.at(-1)!
+        if (entry === found[0] || (await this.#write(keyIn(key), record, entry, deadline))) return found
+        // Full jitter keeps many writers apart.
+        const wait = Math.random() * Math.min(100, 2 ** tries)
+        if (performance.now() + wait >= deadline)
+          throw this.#calls.fail('update', 'not-applied', 'update: others kept writing to the same key')
+        await new Promise(resolve => setTimeout(resolve, wait))
+      }
+    } catch (error) {
+      // A full store still deletes. A late write is the lesser evil for a session; a value for one use would be given twice.
+      if (!found.at(-1)!.hasEnded) throw error
+      await this.#calls.delete(keyIn(key), { now: Date.now(), deadline })
+      return found
+    } finally {
+      if (this.#turns.get(key) === turn) this.#turns.delete(key)
     }
   }
 
@@ -63,8 +98,9 @@ export class Entries {
   async #write(key: string, before: SessionRecord | null, entry: Entry, deadline: number): Promise<boolean> {
     const now = Date.now()
     const data = JSON.stringify(entry)
-    // A late write may come for some time after the end.
-    const expiresAt = entry.hasEnded ? now + DAY : Math.min(entry.until ?? now + LONGEST, now + LONGEST)
+    // What has no value any more is kept for no longer than the value was.
+    const emptyUntil = before?.expiresAt ?? now + MINUTES
+    const expiresAt = entry.value === null ? emptyUntil : Math.min(entry.until ?? Infinity, now + LONGEST)
     if (before === null) {
       const record = noteRecord(key, data, now, Math.max(expiresAt, now + 1))
       this.#sweep(now)

@@ -3,7 +3,8 @@
 // and values, so their form has to tell what they are.
 import type { Store } from '../contract/store.ts'
 import { quote } from '../text/quote.ts'
-import { Entries, type Entry } from './entries.ts'
+import { Recent } from '../time/recent.ts'
+import { Entries, type Entry, MINUTES, NOTHING } from './entries.ts'
 
 /** better-auth's interface of that name. `ttl` is in seconds. */
 export interface SecondaryStorage {
@@ -16,8 +17,7 @@ export interface SecondaryStorage {
 
 const LIST = 'active-sessions-'
 const ENDED_BEFORE = 'revoked-sessions-before-'
-const EMPTY: Entry = { value: null, until: null }
-const ENDED: Entry = { ...EMPTY, hasEnded: true }
+const ENDED: Entry = { ...NOTHING, hasEnded: true }
 
 /**
  * better-auth's `secondaryStorage` on a store of this package. A session that was ended stays ended, whatever is written
@@ -31,6 +31,8 @@ export function secondaryStorage(store: Store): SecondaryStorage {
         `secondaryStorage: expected a store, such as new RedisStore(client) or new PostgresStore(pool), got ${quote(store)}`,
       )
   const entries = new Entries(store)
+  /** Tokens of lists that were read here. Only one of them may end before it is stored, or strangers' tokens would leave marks. */
+  const named = new Recent<true>(MINUTES)
 
   /** The entry of a key after a value was set; `null` if it stays as it is. */
   function afterSet(key: string, { value: before, until, hasEnded }: Entry, value: string, ttl?: number): Entry | null {
@@ -38,45 +40,67 @@ export function secondaryStorage(store: Store): SecondaryStorage {
     const set = { value, until: untilOf(ttl) }
     if (before === null) return set
     if (key.startsWith(ENDED_BEFORE)) return Number(value) < Number(before) ? null : set
-    if (!key.startsWith(LIST)) return set
+    if (!key.startsWith(LIST)) return { ...set, value: withLatestUser(before, value) }
     // An expired one goes by itself, an ended one by the end of its token.
-    const merged = new Map([...listIn(before), ...listIn(value)].map(each => [each.token, each]))
+    const merged = new Map(listIn(before).map(each => [each.token, each]))
+    const news = listIn(value).filter(({ token, expiresAt }) => merged.get(token)?.expiresAt !== expiresAt)
+    // better-auth takes a token out before it ends it: a full store must not keep it from that.
+    if (news.length === 0) return null
+    for (const each of news) merged.set(each.token, each)
     const latest = until === null || set.until === null ? null : Math.max(until, set.until)
-    return { value: JSON.stringify(sorted([...merged.values()])), until: latest }
+    return {
+      value: JSON.stringify([...merged.values()].sort((one, other) => one.expiresAt - other.expiresAt)),
+      until: latest,
+    }
   }
 
   async function remove(key: string): Promise<string | null> {
     // The sessions that it names have not ended: another login may just have begun one.
     if (key.startsWith(LIST)) return null
     const { value } = await entries.change(key, found => {
-      if (isSession(key, found.value)) return found.hasEnded ? null : ENDED
-      return found.value === null ? null : EMPTY
+      if (found.value === null) return found.hasEnded || !named.get(key, Date.now()) ? null : ENDED
+      return sessionIn(key, found.value) === undefined ? NOTHING : ENDED
     })
-    const userId = isSession(key, value) ? (jsonIn(value) as Stored)?.session?.userId : undefined
+    const userId = sessionIn(key, value)?.userId
     if (userId !== undefined)
-      await entries.change(`${LIST}${userId}`, ({ value: list, until }) => {
-        const left = listIn(list).filter(({ token }) => token !== key)
-        return list === null ? null : { value: left.length === 0 ? null : JSON.stringify(left), until }
-      })
+      await entries
+        .change(LIST + userId, ({ value: list, until }) => {
+          const left = listIn(list).filter(({ token }) => token !== key)
+          return list === null ? null : { value: left.length === 0 ? null : JSON.stringify(left), until }
+        })
+        // A full store keeps the token in the list, where it does no harm.
+        .catch(() => {})
     return value
   }
 
+  /** After this write alone better-auth would end each of them. A full store refuses it, and still deletes. */
+  async function endAll(userId: string): Promise<void> {
+    for (const { token } of listIn((await entries.read(LIST + userId)).value)) await remove(token)
+  }
+
   return {
-    get: async key => (await entries.read(key)).value,
+    async get(key) {
+      const { value } = await entries.read(key)
+      if (value === null || !key.startsWith(LIST)) return value
+      const list = listIn(value)
+      for (const { token } of list) named.set(token, true, Date.now())
+      return JSON.stringify(list)
+    },
     getAndDelete: remove,
     async set(key, value, ttl) {
-      await entries.change(key, found => afterSet(key, found, value, ttl))
+      const setting = entries.change(key, found => afterSet(key, found, value, ttl))
+      await setting.catch(async error => {
+        if (key.startsWith(ENDED_BEFORE)) await endAll(key.slice(ENDED_BEFORE.length))
+        throw error
+      })
     },
     async delete(key) {
       await remove(key)
     },
     async increment(key, ttl) {
-      let count = 0
-      await entries.change(key, ({ value, until }) => {
-        count = Number(value ?? 0) + 1
-        return { value: String(count), until: value === null ? untilOf(ttl) : until }
-      })
-      return count
+      const next = ({ value }: Entry) => Number(value ?? 0) + 1
+      const until = (found: Entry) => (found.value === null ? untilOf(ttl) : found.until)
+      return next(await entries.change(key, found => ({ value: String(next(found)), until: until(found) })))
     },
   }
 }
@@ -92,13 +116,25 @@ const listIn = (text: string | null): Listed[] => {
   const list = jsonIn(text)
   return Array.isArray(list) ? list.filter(each => each?.expiresAt > Date.now()) : []
 }
-const sorted = (list: Listed[]) => list.sort((one, other) => one.expiresAt - other.expiresAt)
 
-/** Whether the key is a session's token. The stored value says so; if there is none, the form of the key does, since a late login may still come. */
-const isSession = (key: string, value: string | null) =>
-  value === null ? /^[a-zA-Z0-9]{32}$/.test(key) : (jsonIn(value) as Stored)?.session?.token === key
+interface Stored {
+  readonly session?: { readonly token?: string; readonly userId?: string }
+  readonly user?: { readonly updatedAt?: string }
+}
+const storedIn = (text: string | null) => jsonIn(text) as Stored | null | undefined
 
-type Stored = { session?: { token?: string; userId?: string } } | undefined
+/** The session whose token the key is: the value says so. */
+function sessionIn(key: string, value: string | null): Stored['session'] {
+  const session = storedIn(value)?.session
+  return session?.token === key ? session : undefined
+}
+
+/** A refresh under way writes the user that it has read: a role that was taken away meanwhile stays so. */
+function withLatestUser(before: string, value: string): string {
+  const [was, is] = [storedIn(before), storedIn(value)]
+  const isOlder = Date.parse(String(is?.user?.updatedAt)) < Date.parse(String(was?.user?.updatedAt))
+  return isOlder ? JSON.stringify({ ...is, user: was!.user }) : value
+}
 
 function jsonIn(text: string | null): unknown {
   try {

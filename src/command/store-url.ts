@@ -64,6 +64,8 @@ export function parseStoreUrl(
   const rest = text.slice(text.indexOf(':') + 1)
   const wrong = (what: string): UsageError => new UsageError(`${source}: ${what}: expected ${scheme}:${form}`)
   if (kind === 'sqlite') {
+    // What follows may be a key, and the name of the file is shown.
+    if (rest.includes('?')) throw wrong('a file has no parameters')
     const file = decoded(rest.replace(/^\/\/(?=\/)/, ''), () => wrong('the file cannot be read'))
     if (file === '' || file.startsWith('//') || file === ':memory:' || file.includes('\0'))
       throw wrong('this is no file of an application')

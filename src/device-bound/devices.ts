@@ -3,6 +3,7 @@ import type { ManagerOptions } from '../manager/options.ts'
 import type { AnySession } from '../session/session.ts'
 import type { UserIds } from '../session/users.ts'
 import { IS_DEBUG, noSession } from '../text/debug.ts'
+import { type Choice, choose } from '../visits/choose.ts'
 import { challengeHeader } from './answers.ts'
 import { type Asked, headerOf, hostOf } from './asked.ts'
 import { CHALLENGE_LIFE, deviceIn, offerChallenge, offerIn, valueIn } from './binding.ts'
@@ -44,6 +45,11 @@ export class Devices {
 
   now(): number {
     return this.#options.now()
+  }
+
+  /** The session that the cookies of a request lead to. */
+  chosen(request: Asked): Promise<Choice<AnySession>> {
+    return choose<AnySession>(this.sessions, this.setup.sessionCookie.candidates(headerOf(request, 'cookie')))
   }
 
   look(session: AnySession, request: Asked): Look {

@@ -1,6 +1,5 @@
 // The two requests that browsers send by themselves: to register a key for a session, and to prove that they have it.
 import { SessionError } from '../contract/errors.ts'
-import type { SessionId } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
 import { busy, challenged, type DeviceAnswer, instructed, over, refused } from './answers.ts'
 import { type Asked, headerOf } from './asked.ts'
@@ -12,14 +11,11 @@ const NO_TOUCH = { touch: false } as const
 
 /** Answers a request to one of the two paths. */
 export async function answer(devices: Devices, step: 'register' | 'refresh', request: Asked): Promise<DeviceAnswer> {
-  const { id, ambiguous } = devices.setup.sessionCookie.parse(headerOf(request, 'cookie'))
-  // Which one is the browser's own nobody can tell: that is no logout.
-  if (ambiguous) return busy()
   const text = (name: string) => headerText(headerOf(request, name))
   const proof = text('secure-session-response')
   try {
-    if (step === 'register') return await register(devices, id, proof)
-    return await refresh(devices, id, text('sec-secure-session-id'), proof)
+    if (step === 'register') return await register(devices, request, proof)
+    return await refresh(devices, request, text('sec-secure-session-id'), proof)
   } catch (error) {
     if (error instanceof SessionError && error.status === 503) return busy()
     throw error
@@ -31,14 +27,12 @@ export async function answer(devices: Devices, step: 'register' | 'refresh', req
  * genuine one takes it by the write that stores the key. So a logout, the end of the user's sessions and another login
  * all win against it.
  */
-async function register(
-  devices: Devices,
-  id: SessionId | null,
-  text: string | null | undefined,
-): Promise<DeviceAnswer> {
+async function register(devices: Devices, request: Asked, text: string | null | undefined): Promise<DeviceAnswer> {
   const { sessions, setup } = devices
   if (!text) return refused(400, 'no_proof')
-  const session = await sessions.get(id, NO_TOUCH)
+  const { id, session, isAmbiguous } = await devices.chosen(request)
+  // Which one is the browser's own nobody can tell: that is no logout.
+  if (isAmbiguous) return busy()
   if (session === null) return refused(401, 'no_session')
   const offer = bindings.offerIn(session, devices.now())
   if (offer === null) return refused(403, 'no_offer')
@@ -69,13 +63,14 @@ async function register(
  */
 async function refresh(
   devices: Devices,
-  id: SessionId | null,
+  asked: Asked,
   name: string | null | undefined,
   text: string | null | undefined,
 ): Promise<DeviceAnswer> {
   if (!name) return refused(400, 'no_session_id')
   if (text === null) return refused(400, 'malformed')
-  const session = await devices.sessions.get(id, NO_TOUCH)
+  const { id, session, isAmbiguous } = await devices.chosen(asked)
+  if (isAmbiguous) return busy()
   if (session === null || bindings.bindingIn(session)?.id !== name) return over()
   const proof = text === undefined ? null : readProof(text, 'refresh')
   if (proof === 'malformed') return refused(400, proof)

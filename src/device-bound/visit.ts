@@ -173,7 +173,9 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
     const devices = this.#devices
     let session: Session<Data, Ids> | null = await inner.get(NO_TOUCH)
     if (session?.user == null) return true
-    const isNews = session.secret !== devices.setup.sessionCookie.parse(headerOf(request, 'cookie')).id
+    const came: readonly string[] = devices.setup.sessionCookie.candidates(headerOf(request, 'cookie'))
+    // None of the values that came: a thief may add some to a copied one.
+    const isNews = !came.includes(session.secret)
     if (isNews && deviceIn(session) === null) {
       // A remember token is copied as easily as a cookie, and who copied it would register a device of his own.
       if (session.remembered && devices.setup.requires(session)) {

@@ -4,6 +4,7 @@ import type { SessionManager } from '../manager/manager.ts'
 import type { UserIdInput, UserIds } from '../session/users.ts'
 import { checkOptions, type OptionsOf } from '../text/check-options.ts'
 import { quote } from '../text/quote.ts'
+import { choose, MOST_VALUES } from '../visits/choose.ts'
 import { type CookieOptions, SessionCookie, withCookies } from '../visits/cookie.ts'
 import type { NodeVisits } from '../visits/node.ts'
 import type { Visit, VisitRequest } from '../visits/types.ts'
@@ -128,20 +129,21 @@ export class SessionImporter<
     ours: SessionCookie,
   ): Promise<{ header: Header | string; isSpent: boolean }> {
     const asItWas = { header: cookie, isSpent: false }
-    const own = ours.parse(cookie)
-    // Visits honour none of several.
-    if (own.ambiguous) return asItWas
-    if (own.id !== null && (await this.#sessions.get(own.id, { touch: false })) !== null)
-      return { header: cookie, isSpent: await this.#imports.areSpent(old) }
-    const [first, ...others] = old
-    if (others.length > 0) {
-      // A sibling host can plant one, and neither the first nor the last is safe.
+    const spent = async () => ({ header: cookie, isSpent: await this.#imports.areSpent(old) })
+    const refuse = () => {
       this.#sessions.options.onEvent({ type: 'ambiguous-cookie' })
       return asItWas
     }
-    const id = await this.#imports.take(first!)
-    if (id === undefined) return asItWas
-    if (id === OVER) return { header: cookie, isSpent: await this.#imports.areSpent(old) }
+    const own = await choose(this.#sessions, ours.candidates(cookie))
+    // The visit tells of them.
+    if (own.isAmbiguous) return asItWas
+    if (own.session !== null) return spent()
+    if (old.length > MOST_VALUES) return refuse()
+    const leads = await Promise.all(old.map(each => this.#imports.take(each)))
+    const ids = leads.filter(lead => typeof lead === 'string')
+    const { id, isAmbiguous } = ids.length > 1 ? await choose(this.#sessions, ids) : { id: ids[0], isAmbiguous: false }
+    if (isAmbiguous) return refuse()
+    if (!id) return leads.includes(OVER) ? spent() : asItWas
     const header = [cookie ?? []].flat().join('; ')
     return { header: withCookies(header, [{ name: ours.name, value: id }]), isSpent: false }
   }

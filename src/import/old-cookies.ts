@@ -1,4 +1,5 @@
 // The cookies of the other library: which of a request are genuine, and how a browser removes them.
+import { MOST_VALUES } from '../visits/choose.ts'
 import { SessionCookie } from '../visits/cookie.ts'
 import type { VisitRequest } from '../visits/types.ts'
 import type { OldCookie, OldSessionId, OldSessions } from './from.ts'
@@ -29,7 +30,8 @@ export class OldCookies {
       const id = this.#parse(value, header)
       if (id !== null && !found.has(id.id)) found.set(id.id, id)
     }
-    return [...found.values()]
+    // One more than may be looked up, so that it shows.
+    return [...found.values()].slice(0, MOST_VALUES + 1)
   }
 
   /** `Set-Cookie` values that remove the cookies. `isSecure`: cookies of this service go only over HTTPS. */

@@ -86,6 +86,13 @@ export async function readSeries(context: Context, key: string): Promise<FoundSe
   return null
 }
 
+/** Whether a token is the one that is good now. */
+export async function isCurrentToken(context: Context, token: string): Promise<boolean> {
+  const { key, verifier } = parseToken(context.namespace, token)!
+  const found = await readSeries(context, key)
+  return found !== null && isVerifier(verifier, found.series.current)
+}
+
 export function writeSeries(
   context: Context,
   { key, version, expiresAt }: SessionRecord,

@@ -53,6 +53,7 @@ export type SessionEvent<Ids extends UserIds = UserIds> = {
       /** Who was to log in, or whose session it is. */
       userId: UserId<Ids> | null
     }
+  /** Cookies of one request lead to live sessions of different visitors, or there are more than four: it has no session. */
   | { type: 'ambiguous-cookie' }
   /** No response carries the cookie of a session that began, or that got a new ID or expiry. */
   | { type: 'unsent-cookie'; key: SessionKey }

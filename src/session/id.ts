@@ -4,7 +4,7 @@ import { isRecordKey } from '../contract/record.ts'
 // Brands by name, not by symbol: the declarations for ESM and for CommonJS would each have a symbol of their own.
 /** Public handle of a session: safe to log, list, compare, join rooms with. Finds nothing when sent as a cookie. */
 export type SessionKey = string & { readonly 'coatcheck.brand': 'key' }
-/** The value of the session cookie, checked or not: `session.secret`, `cookie.parse(header).id`, `sessionId(text)`. */
+/** The value of the session cookie, checked or not: `session.secret`, `sessionId(text)`. */
 export type SessionId = string & { readonly 'made by sessionId(text)': true }
 
 /** Characters that say on which shard a session lives; the ID and the key begin with them. */

@@ -1,6 +1,5 @@
 import { parseSetCookie, stringifySetCookie } from 'cookie'
 import { DEFAULTS as ALL_DEFAULTS } from '../manager/options.ts'
-import type { SessionId } from '../session/id.ts'
 import type { Session } from '../session/session.ts'
 import type { UserIds } from '../session/users.ts'
 import { aBoolean, checkOptions, type OptionsOf, oneOf, type Rule, rule } from '../text/check-options.ts'
@@ -88,14 +87,6 @@ function checkTogether(name: string, options: CookieOptions): void {
     clash('partitioned', "without sameSite: 'none': an embedded page would never send it")
 }
 
-/** The value of a Cookie header under one name. */
-export interface ParsedCookie {
-  /** The value without quotes around it, undecoded and unchecked; `null` if there is none, or if nobody can tell which is right. */
-  readonly id: SessionId | null
-  /** Several different values arrived: a sibling host can plant one, and neither the first nor the last is safe. */
-  readonly ambiguous: boolean
-}
-
 /** A cookie of a response, as cookie jars take it: `jar.set(name, value, options)`. */
 export interface ResponseCookie {
   readonly name: string
@@ -138,9 +129,6 @@ export function withCookies(
   return [...kept, ...set].join('; ')
 }
 
-const NONE: ParsedCookie = Object.freeze({ id: null, ambiguous: false })
-const AMBIGUOUS: ParsedCookie = Object.freeze({ id: null, ambiguous: true })
-
 /**
  * The session cookie: how it is read and written. Always `HttpOnly`.
  * @throws TypeError that quotes an option which is malformed, unknown, or impossible beside another
@@ -152,8 +140,9 @@ export class SessionCookie {
   readonly secure: boolean
   /** The attributes after the value and its age in `Set-Cookie`. */
   readonly #attributes: string
-  /** A pair of our name in a Cookie header, and its value. */
+  /** A pair of our name in a Cookie header, and its value; and one of the same name with or without `__Host-`. */
   readonly #pair: RegExp
+  readonly #otherPair: RegExp
   readonly #removal: string
 
   constructor(options: CookieOptions = {}) {
@@ -161,7 +150,8 @@ export class SessionCookie {
     const { name = DEFAULTS.name, hostPrefix = DEFAULTS.hostPrefix } = options
     this.name = hostPrefix && !name.startsWith('__Host-') ? `__Host-${name}` : name
     checkTogether(this.name, options)
-    this.#pair = new RegExp(`(?:^|;)[ \\t]*${this.name.replace(/[$*+.^|]/g, '\\$&')}[ \\t]*=([^;]*)`, 'g')
+    this.#pair = pairOf(this.name)
+    this.#otherPair = pairOf(/^__Host-/i.test(this.name) ? this.name.slice(7) : `__Host-${this.name}`)
     this.lifetime = options.lifetime ?? DEFAULTS.lifetime
     this.secure = options.secure ?? DEFAULTS.secure
     const attributes = {
@@ -179,28 +169,19 @@ export class SessionCookie {
     this.#removal = stringifySetCookie({ ...attributes, maxAge: 0, expires: new Date(0) })
   }
 
-  /** Reads one or several Cookie lines. Never throws. */
-  parse(header: string | readonly string[] | null | undefined): ParsedCookie {
-    const [value, ...others] = this.candidates(header)
-    if (value === undefined) return NONE
-    return others.length > 0 ? AMBIGUOUS : { id: value as SessionId, ambiguous: false }
-  }
-
   /**
-   * The different values under exactly our name, in the order in which they came: any may be the user's own. Nothing is
-   * decoded; space and tab are taken off, and a pair of quotes around the value (RFC 6265, section 4.1.1).
+   * The different values under exactly our name, in one or several Cookie lines, in the order in which they came: any may be the
+   * user's own. Nothing is decoded; space and tab are taken off, and a pair of quotes around the value (RFC 6265, section
+   * 4.1.1). Never throws.
    */
   candidates(header: string | readonly string[] | null | undefined): string[] {
-    if (!header) return []
-    const values: string[] = []
-    for (const line of Array.isArray(header) ? header : [header]) {
-      if (typeof line !== 'string') continue
-      this.#pair.lastIndex = 0
-      for (let pair = this.#pair.exec(line); pair !== null; pair = this.#pair.exec(line))
-        values.push(unquoted(trimmed(pair[1]!)))
-    }
-    // Of almost all requests there is one: a Set for it would be 2 % of a GET from memory.
-    return values.length > 1 ? [...new Set(values)] : values
+    return valuesOf(this.#pair, header)
+  }
+
+  /** The same, and after them the values under the name with or without `__Host-`: before a roll-out of `hostPrefix` it had that. */
+  valuesOfBothNames(header: string | readonly string[] | null | undefined): string[] {
+    const others = valuesOf(this.#otherPair, header)
+    return others.length === 0 ? this.candidates(header) : [...new Set([...this.candidates(header), ...others])]
   }
 
   /** The `Set-Cookie` value that brings this session's ID to the browser. */
@@ -238,6 +219,22 @@ export class SessionCookie {
  */
 export function cookieHeader<Data, Ids extends UserIds>(session: Session<Data, Ids>, options?: CookieOptions): string {
   return `${new SessionCookie(options).name}=${session.secret}`
+}
+
+const pairOf = (name: string): RegExp =>
+  new RegExp(`(?:^|;)[ \\t]*${name.replace(/[$*+.^|]/g, '\\$&')}[ \\t]*=([^;]*)`, 'g')
+
+function valuesOf(pattern: RegExp, header: string | readonly string[] | null | undefined): string[] {
+  if (!header) return []
+  const values: string[] = []
+  for (const line of Array.isArray(header) ? header : [header]) {
+    if (typeof line !== 'string') continue
+    pattern.lastIndex = 0
+    for (let pair = pattern.exec(line); pair !== null; pair = pattern.exec(line))
+      values.push(unquoted(trimmed(pair[1]!)))
+  }
+  // Of almost all requests there is one: a Set for it would be 2 % of a GET from memory.
+  return values.length > 1 ? [...new Set(values)] : values
 }
 
 const isBlank = (text: string, at: number): boolean => text[at] === ' ' || text[at] === '\t'

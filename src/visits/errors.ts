@@ -45,7 +45,7 @@ export const concurrentLogin = () =>
 export const tooManyCookies = (name: string) =>
   new SessionError(
     'ERR_SESSION_CONFLICT',
-    `more than four cookies named ${name} came with this logout; the sessions of the first two and the last two have ended, the others may live (\`hostPrefix: true\` keeps other hosts from planting cookies)`,
+    `more than four cookies named ${name} came with this logout; what the first four lead to has ended, the others may live (\`hostPrefix: true\` keeps other hosts from planting cookies)`,
   )
 
 export const wrongCsrfToken = () => new SessionError('ERR_SESSION_CSRF', "the token is missing, or not this session's")

@@ -53,8 +53,8 @@ export interface Visit<
    */
   take<K extends keyof Data & string>(key: K): Promise<Data[K] | undefined>
   /**
-   * Logs in a user you have just verified: new session, new ID, new cookie; what the browser had before ends. `remember`
-   * keeps this browser logged in.
+   * Logs in a user you have just verified: new session, new ID, new cookie; what the browser had before ends, by whichever of
+   * its cookies. `remember` keeps this browser logged in.
    * @throws SessionError ERR_SESSION_STALE_LOGIN if the password was changed after it was checked, ERR_SESSION_LIMIT
    * @example
    * const user = await checkPassword(name, password) // yours

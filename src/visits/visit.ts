@@ -4,7 +4,7 @@ import { type Context, contextOf } from '../manager/context.ts'
 import { fromSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { GET_OPTIONS } from '../manager/options.ts'
-import { parseToken } from '../manager/series.ts'
+import { isCurrentToken, parseToken } from '../manager/series.ts'
 import { changed, takeKey, touch } from '../manager/write.ts'
 import type { RequestRefusal } from '../session/events.ts'
 import { isId, type SessionId } from '../session/id.ts'
@@ -14,7 +14,8 @@ import { checkAnonymous, checkLogin } from '../session/users.ts'
 import { checkOptions, type OptionsOf } from '../text/check-options.ts'
 import { IS_DEBUG, noSession } from '../text/debug.ts'
 import { aDuration, type Duration } from '../text/duration.ts'
-import { type ResponseCookie, responseCookie } from './cookie.ts'
+import { choose, MOST_VALUES } from './choose.ts'
+import { type ResponseCookie, responseCookie, type SessionCookie } from './cookie.ts'
 import { isCrossOrigin, isToken, maskToken } from './cross-origin.ts'
 import {
   concurrentLogin,
@@ -52,8 +53,10 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   readonly #context: Context
   readonly #setup: VisitsSetup
   #isOpen = false
-  /** The value of the session cookie, if it is accepted. */
-  #id: SessionId | null = null
+  /** The values of the session cookie, if they are accepted. */
+  #ids: readonly SessionId[] = NONE
+  /** The one that counts; `undefined` until it is chosen among several. */
+  #id: SessionId | null | undefined = null
   #isAmbiguous = false
   /** Whether the cookie is `Secure` and the request did not come over TLS; `null` until that matters. */
   #isInsecure: boolean | null = null
@@ -92,9 +95,10 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     }
     const isUse = options?.touch !== false
     if (this.#reading === null && this.#session === undefined) {
-      this.#isUsed = isUse
-      this.#reading = this.#read(isUse)
-      return this.#reading
+      // One of several is used once it is chosen.
+      this.#isUsed = isUse && this.#id !== undefined
+      this.#reading = this.#read(this.#isUsed)
+      if (this.#isUsed === isUse) return this.#reading
     }
     this.#reading ??= Promise.resolve(this.#session ?? null)
     if (isUse && !this.#isUsed) {
@@ -163,13 +167,12 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       this.#mayBegin()
       const session = await this.#sessions.logIn(current, login as typeof given)
       this.#isProvisional = false
-      if (!remember && !this.#hasTokenCookie() && this.#leaving === NONE) return this.#deliver(session)
+      // The tokens of an earlier login must not bring its user back. They end last: a login that fails leaves them.
+      const endings = this.#endings()
+      if (!remember && endings.length === 0 && !this.#hasTokenCookie()) return this.#deliver(session)
       return this.#deliver(session, async () => {
-        // The tokens of an earlier login must not bring its user back. They end last: a login that fails leaves them.
-        const old = this.#tokens()
         const token = remember ? await this.#sessions.issueRememberToken(session) : null
-        for (const each of old) await this.#sessions.revokeRememberToken(each)
-        for (const leave of this.#leaving) await leave()
+        for (const end of endings) await end()
         if (token !== null) this.#tokenCookie = { token, maxAge: Math.ceil(rememberFor! / 1000) }
         else if (this.#hasTokenCookie()) this.#tokenCookie = 'clear'
         return session
@@ -198,16 +201,11 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
 
   logOut(): Promise<void> {
     return this.#queued(async () => {
-      const current = await this.#current()
+      const current = this.#id !== undefined || this.#reading !== null ? await this.#current() : null
       const { cookie, rememberCookie } = this.#setup
-      // If several cookies came none is trusted, but one of them is the user's own: all end.
-      const ids = this.#id === null ? cookie.candidates(this.#request.cookie).filter(isId) : []
-      // The tokens end first: they could start the session again.
-      const tokens = this.#tokens().map(token => () => this.#sessions.revokeRememberToken(token))
-      const sessions = [...new Set([...firstAndLast(ids), current])].map(each => () => this.#sessions.destroy(each))
-      await eachWrite([...tokens, ...sessions, ...this.#leaving], async end => end())
+      await eachWrite(this.#endings([() => this.#sessions.destroy(current)]), async end => end())
       this.#setSession(null)
-      if (ids.length > MOST_VALUES) throw tooManyCookies(cookie.name)
+      if (cookie.candidates(this.#request.cookie).filter(isId).length > MOST_VALUES) throw tooManyCookies(cookie.name)
       if (this.#wellFormedTokens().length > MOST_VALUES) throw tooManyCookies(rememberCookie.name)
       this.#tokenCookie = this.#hasTokenCookie() ? 'clear' : 'keep'
       this.#cookie = 'clear'
@@ -288,22 +286,21 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       this.#reportRefused('cross-origin')
       throw crossOrigin()
     }
-    const { id, ambiguous } = this.#setup.cookie.parse(this.#request.cookie)
-    if ((id !== null || ambiguous) && !this.#isRefusedInsecure()) {
-      this.#id = id
-      this.#isAmbiguous = ambiguous
+    const values = this.#setup.cookie.candidates(this.#request.cookie)
+    if (values.length > 0 && !this.#isRefusedInsecure()) {
+      this.#ids = (values.length > 1 ? values.filter(isId) : values) as SessionId[]
+      this.#id = this.#ids.length > 1 ? undefined : this.#ids[0] || null
     }
     this.#isOpen = true
-    if (IS_DEBUG && this.#isAmbiguous) noSession('ambiguous cookies')
-    if (this.#isAmbiguous) this.#context.emit({ type: 'ambiguous-cookie' })
     this.#request.onHeadRules?.(this.finalRules.bind(this))
   }
 
   async #read(isUse: boolean): Promise<Session<Data, Ids> | null> {
     const id = this.#id
-    if (IS_DEBUG && !isId(id ?? '') && !this.#isAmbiguous && !this.#isInsecure)
-      noSession(id ? 'malformed cookie' : 'no cookie')
-    const found = id === null ? null : await this.#sessions.get(id, isUse && this.#canSend() ? TOUCH : NO_TOUCH)
+    if (IS_DEBUG && !this.#ids.some(isId) && !this.#isInsecure)
+      noSession(this.#setup.cookie.candidates(this.#request.cookie).some(Boolean) ? 'malformed cookie' : 'no cookie')
+    const touching = isUse && this.#canSend() ? TOUCH : NO_TOUCH
+    const found = id === undefined ? await this.#choose() : id && (await this.#sessions.get(id, touching))
     const redeemed = found === null && this.#session === undefined ? await this.#redeem() : null
     // A method that writes has finished since, and its session is the newer one.
     if (this.#session !== undefined) return this.#session
@@ -313,17 +310,42 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#send(session)
   }
 
+  /** Finds out which of several IDs counts. */
+  async #choose(): Promise<Session<Data, Ids> | null> {
+    const { id, session, isAmbiguous } = await choose(this.#sessions, this.#ids)
+    this.#id = id
+    this.#isAmbiguous = isAmbiguous === true
+    if (IS_DEBUG && isAmbiguous) noSession('ambiguous cookies')
+    if (isAmbiguous) this.#context.emit({ type: 'ambiguous-cookie' })
+    return session
+  }
+
   /** The session that a remember token starts, unless its cookie would take the place of a newer one. */
   async #redeem() {
     if (this.#context.options.rememberFor === null || !this.#canSend() || this.#isAmbiguous) return null
-    const token = this.#setup.rememberCookie.parse(this.#request.cookie).id ?? ''
-    const key = this.#keyOfToken(token)
+    const tokens = this.#wellFormedTokens()
+    if (tokens.length === 0 || this.#isRefusedInsecure()) return null
     const { recentlyEnded } = this.#context
-    if (key === null || this.#isRefusedInsecure() || recentlyEnded.isSuperseded(key)) return null
-    // What took the place of its session is on its way to the browser, unless it has ended.
-    const next = recentlyEnded.liveSuccessorOf(this.#context.keyOf(this.#id ?? ''))
-    if (next !== null && (await this.#context.begin().storedRecord(next)) !== null) return null
+    const token = tokens.length === 1 ? tokens[0]! : await this.#chooseToken(tokens)
+    if (token === null || recentlyEnded.isSuperseded(this.#keyOfToken(token)!)) return null
+    const keys = this.#ids.map(id => this.#context.keyOf(id))
+    // A login or a logout that ended one of several may not have seen the token: then that is of another scope.
+    if (keys.length > 1 && keys.some(key => recentlyEnded.isEnded(key))) return null
+    for (const key of keys) {
+      // What took the place of its session is on its way to the browser, unless it has ended.
+      const next = recentlyEnded.liveSuccessorOf(key)
+      if (next !== null && (await this.#context.begin().storedRecord(next)) !== null) return null
+    }
     return this.#sessions.redeemRememberToken(token)
+  }
+
+  /** Of several tokens the only one that is good now: a used one that another scope still has is no theft. */
+  async #chooseToken(tokens: readonly string[]): Promise<string | null> {
+    if (tokens.length > MOST_VALUES) return null
+    const context = this.#context.begin()
+    const are = await Promise.all(tokens.map(token => isCurrentToken(context, token)))
+    const [current = null, ...others] = tokens.filter((_, at) => are[at])
+    return others.length === 0 ? current : null
   }
 
   /** The session was read with `touch: false`, and is used now. One whose first cookie is in this response needs no touch. */
@@ -340,7 +362,10 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   /** The session for a method, without another read; the ID if nothing was read or found. */
   async #current(): Promise<Session<Data, Ids> | SessionId | null> {
     if (this.#session === undefined && this.#reading !== null) await this.#reading.catch(() => {})
-    return this.#session ?? (this.#hasLoggedOut ? null : this.#id)
+    if (this.#session) return this.#session
+    if (this.#hasLoggedOut) return null
+    if (this.#id === undefined) await this.#choose()
+    return this.#id ?? null
   }
 
   /**
@@ -433,7 +458,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #isSuperseded(): boolean {
     if (this.#hasLoggedOut) return false
     const { recentlyEnded } = this.#context
-    if (this.#id !== null && recentlyEnded.isSuperseded(this.#context.keyOf(this.#id))) return true
+    if (this.#ids.some(id => recentlyEnded.isSuperseded(this.#context.keyOf(id)))) return true
     return this.#wellFormedTokens().some(token => recentlyEnded.isSuperseded(this.#keyOfToken(token)!))
   }
 
@@ -446,16 +471,38 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#setup.rememberCookie.candidates(this.#request.cookie).filter(token => this.#keyOfToken(token) !== null)
   }
 
-  /** Remember tokens that end at a login or a logout: those that came, accepted or not, and the one that would be sent. */
-  #tokens(): readonly string[] {
-    const own = typeof this.#tokenCookie === 'object' ? [this.#tokenCookie.token] : []
-    return [...firstAndLast(this.#wellFormedTokens()), ...own]
+  /**
+   * What ends at a login or a logout beside `own`: first remember tokens, which could start a session again, then the sessions
+   * of other cookies, accepted or not, and at last what other services keep.
+   */
+  #endings(own: readonly (() => unknown)[] = NONE): readonly (() => unknown)[] {
+    const { cookie, rememberCookie } = this.#setup
+    const unsent = typeof this.#tokenCookie === 'object' ? [this.#tokenCookie.token] : []
+    const revoke = (token: string) => this.#sessions.revokeRememberToken(token)
+    const keyOf = (id: string) => (isId(id) ? this.#context.keyOf(id) : null)
+    return [
+      ...this.#endingsOf(rememberCookie, token => this.#keyOfToken(token), revoke),
+      ...unsent.map(token => () => revoke(token)),
+      ...this.#endingsOf(cookie, keyOf, id => this.#sessions.destroy(id as SessionId)),
+      ...own,
+      ...this.#leaving,
+    ]
+  }
+
+  /**
+   * What came alone counts as ended before the store answers. Of several the dead ones go on being sent, by cookies of another
+   * scope, and must not keep anything from beginning: those that are there end.
+   */
+  #endingsOf(cookie: SessionCookie, keyOf: (value: string) => string | null, end: (value: string) => Promise<void>) {
+    const values = cookie.valuesOfBothNames(this.#request.cookie).filter(value => keyOf(value) !== null)
+    const others = values.slice(0, MOST_VALUES).filter(value => value !== this.#id)
+    return others.map(value => async () => {
+      if (values.length === 1 || (await this.#context.begin().storedRecord(keyOf(value)!)) !== null) await end(value)
+    })
   }
 
   #hasTokenCookie(): boolean {
-    return (
-      typeof this.#tokenCookie === 'object' || this.#setup.rememberCookie.candidates(this.#request.cookie).length > 0
-    )
+    return this.#tokenCookie !== 'keep' || this.#setup.rememberCookie.candidates(this.#request.cookie).length > 0
   }
 
   #canSend(): boolean {
@@ -516,12 +563,6 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     }
   }
 }
-
-// An ambiguous header may hold a thousand values. Browsers send cookies of longer paths first: what a sibling host planted
-// for a path comes before the user's own cookie, and what it planted for a parent domain comes next to it.
-const MOST_VALUES = 4
-const firstAndLast = <V>(values: readonly V[]): readonly V[] =>
-  values.length <= MOST_VALUES ? values : [...values.slice(0, MOST_VALUES / 2), ...values.slice(-MOST_VALUES / 2)]
 
 /** A part of a value from the client, which may be anything and of any length: events are logged. */
 const excerpt = <T extends string | null>(written: T): T =>

@@ -20,6 +20,8 @@ const TIMEOUT = 10_000
  */
 export function upstash({ url, token }: UpstashOptions): NodeRedisClient {
   if (!/^https?:\/\//.test(url)) throw new TypeError('upstash: url is not the https:// address of a REST API')
+  // The message of a fetch that fails shows the whole address, and no fetch takes one with a user.
+  if (/[?@]/.test(url)) throw new TypeError('upstash: url has a user or parameters: pass what is secret as token')
   if (typeof token !== 'string' || token === '') throw new TypeError('upstash: token is missing')
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
   const client = {

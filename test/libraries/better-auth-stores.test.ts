@@ -1,7 +1,11 @@
 // better-auth's storage on every kind of database: late writes, parallel logins, and keys that are no sessions.
 import { secondaryStorage } from 'coatcheck/better-auth'
-import { expect, it } from 'vitest'
+import { RedisStore } from 'coatcheck/stores/redis'
+import { expect, it, vi } from 'vitest'
 import { onRealStores } from '../support/real-stores.ts'
+import { STANDALONE } from '../support/redis/clients.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { startRedis } from '../support/services/redis.ts'
 import { betterAuthOver } from './better-auth.ts'
 
 const ROUNDS = Number(process.env.COATCHECK_ROUNDS ?? 5)
@@ -42,5 +46,43 @@ onRealStores(
       await two.set('brief', 'y', 60)
       expect(await one.get('brief'), 'free at once').toBe('y')
     })
+
+    it('makes few calls for the many requests of one client', async () => {
+      const store = open()
+      const calls = (['read', 'create', 'update'] as const).map(method => vi.spyOn(store, method))
+      const storage = secondaryStorage(store)
+      const first = storage.increment('ip|/many', 60)
+      const others = Array.from({ length: 399 }, () => storage.increment('ip|/many', 60))
+      expect(Math.max(...(await Promise.all([first, ...others])))).toBe(400)
+      expect(calls.reduce((sum, { mock }) => sum + mock.calls.length, 0)).toBeLessThan(10)
+      vi.restoreAllMocks()
+    })
   },
 )
+
+describeEngine('redis', 'better-auth on a Redis that is full', () => {
+  const ends = ['sign-out', 'revoke', 'revoke others', 'revoke all']
+  it.each(ends)('ends sessions all the same: %s', async end => {
+    const server = await startRedis()
+    const { client, close } = await STANDALONE['node-redis 6']!(server.url)
+    const { api, signUp, signIn, nameOf, tokenOf } = betterAuthOver(secondaryStorage(new RedisStore(client)), {
+      // A refresh would be refused.
+      session: { expiresIn: 3600, updateAge: 1800 },
+    })
+    const user = await signUp()
+    const [one, two, three] = [await signIn(user), await signIn(user), await signIn(user)]
+    const token = await tokenOf(one)
+    await server.cli('CONFIG', 'SET', 'maxmemory', '1')
+    const act: Record<string, () => Promise<unknown>> = {
+      'sign-out': () => api.signOut({ headers: one }),
+      revoke: () => api.revokeSession({ headers: two, body: { token } }),
+      'revoke others': () => api.revokeOtherSessions({ headers: two }),
+      'revoke all': () => api.revokeSessions({ headers: two }),
+    }
+    await act[end]!().catch(() => {})
+    expect(await nameOf(one)).toBeUndefined()
+    if (end.startsWith('revoke ')) expect(await nameOf(three)).toBeUndefined()
+    await close()
+    await server.stop()
+  })
+})

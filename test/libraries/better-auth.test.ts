@@ -45,6 +45,32 @@ describe('a refresh that is written late', () => {
   })
 })
 
+describe('a role that is taken away while a session is refreshed', () => {
+  const demoted = async (storage: SecondaryStorage) => {
+    const { auth, hold, signUp, signIn, tokenOf } = betterAuthOver(storage, {
+      user: { additionalFields: { role: { type: 'string', defaultValue: 'admin' } } },
+    })
+    const user = await signUp()
+    const own = await signIn(user)
+    const token = await tokenOf(own)
+    const { internalAdapter } = await auth.$context
+    const late = hold(new RegExp(`^${token}$`))
+    const refresh = auth.api.getSession({ headers: own })
+    await late.isThere
+    await internalAdapter.updateUser(user.id, { role: 'user' })
+    late.open()
+    await refresh
+    return (await internalAdapter.findSession(token)).user.role
+  }
+
+  it('stays so', async () => {
+    let revived = 0
+    for (let round = 0; round < ROUNDS; round += 1) if ((await demoted(ours())) !== 'user') revived += 1
+    expect(revived).toBe(0)
+    expect(await demoted(plain()), 'on a storage that writes what it is given').toBe('admin')
+  })
+})
+
 describe('a clock that stands', () => {
   afterEach(() => void vi.useRealTimers())
 
@@ -131,6 +157,7 @@ describe('better-auth', () => {
 })
 
 describe('a key', () => {
+  const recordsIn = async (store: MemoryStore) => (await store.scan(null, 1000, { now: Date.now() })).records
   afterEach(() => void vi.useRealTimers())
   const at = (seconds: number) => vi.setSystemTime(1_800_000_000_000 + seconds * 1000)
   const TOKEN = 'abcdefghijklmnopqrstuvwxyzABCDEF'
@@ -160,18 +187,53 @@ describe('a key', () => {
     expect(await storage.get('endless'), 'no session: it may be set again').toBe('y')
   })
 
-  it('of a session that has ended takes no value any more, whether or not one was there', async () => {
+  it('of a session that has ended takes no value any more', async () => {
     const storage = ours()
-    for (const token of [TOKEN, TOKEN.toLowerCase()]) {
-      if (token === TOKEN) await storage.set(token, session(), 60)
+    for (const token of [TOKEN, 'a-token-of-another-form']) {
+      await storage.set(token, session(token), 60)
       await storage.delete(token)
       await storage.set(token, session(token), 60)
       expect(await storage.get(token)).toBeNull()
     }
-    await storage.set('a-token-of-another-form', session('a-token-of-another-form'), 60)
-    await storage.delete('a-token-of-another-form')
-    await storage.set('a-token-of-another-form', session('a-token-of-another-form'), 60)
-    expect(await storage.get('a-token-of-another-form')).toBeNull()
+  })
+
+  it('that never had a value takes none after its end if a list that was read here names it', async () => {
+    const store = new MemoryStore()
+    const storage = secondaryStorage(store)
+    const list = JSON.stringify([{ token: TOKEN, expiresAt: Date.now() + 60_000 }])
+    await storage.set('active-sessions-u', list, 60)
+    await storage.get('active-sessions-u')
+    await storage.delete(TOKEN)
+    await storage.set(TOKEN, session(), 60)
+    expect(await storage.get(TOKEN)).toBeNull()
+    const [mark] = (await recordsIn(store)).filter(({ data }) => data.includes('hasEnded'))
+    expect(mark!.expiresAt - Date.now(), 'for minutes').toBeLessThanOrEqual(600_000)
+  })
+
+  it('of a stranger leaves nothing, and what is used up is kept for no longer than it was to be', async () => {
+    const store = new MemoryStore()
+    const storage = secondaryStorage(store)
+    for (let n = 0; n < 50; n += 1) await storage.delete(`${n}`.padStart(32, 'a'))
+    expect(await recordsIn(store)).toEqual([])
+    await storage.set('verification:state', 'x', 600)
+    const [before] = await recordsIn(store)
+    expect(await storage.getAndDelete('verification:state')).toBe('x')
+    expect((await recordsIn(store)).map(({ expiresAt }) => expiresAt)).toEqual([before!.expiresAt])
+  })
+
+  it('of a session keeps the user who was changed last', async () => {
+    const storage = ours()
+    const withRole = (role: string, updatedAt?: string) =>
+      JSON.stringify({ session: { token: TOKEN, userId: 'u' }, user: { role, updatedAt } })
+    const role = async () => JSON.parse((await storage.get(TOKEN))!).user.role
+    await storage.set(TOKEN, withRole('admin', '2026-01-01T00:00:00.000Z'), 60)
+    await storage.set(TOKEN, withRole('user', '2026-01-01T00:00:00.001Z'), 60)
+    await storage.set(TOKEN, withRole('admin', '2026-01-01T00:00:00.000Z'), 60)
+    expect(await role()).toBe('user')
+    await storage.set(TOKEN, withRole('editor', '2026-01-01T00:00:00.001Z'), 60)
+    expect(await role(), 'of two of one instant the one that is written last').toBe('editor')
+    await storage.set(TOKEN, withRole('unknown'), 60)
+    expect(await role(), 'without an instant as it is written').toBe('unknown')
   })
 
   it('takes any text, of keys and values', async () => {

@@ -122,6 +122,7 @@ export function betterAuthOver(inner: SecondaryStorage, options: object = {}) {
   return {
     auth,
     api,
+    hold,
     signUp,
     signIn,
     nameOf,

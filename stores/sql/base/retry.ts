@@ -60,13 +60,17 @@ function causeOf(error: unknown, { hint }: Failure): unknown {
   return withoutValues(hint === undefined ? error : new Error(`${(error as Error).message}; ${hint}`, { cause: error }))
 }
 
-/** Runs `attempt` until it succeeds, fails for good, or `end` is near. Full jitter: two calls must not collide again. */
+/**
+ * Runs `attempt` until it succeeds, fails for good, or `end` is near; once more if a read met a closed connection, since
+ * servers close idle ones. Full jitter: two calls must not collide again.
+ */
 export async function retry<T>(
   operation: StoreOperation,
   end: number,
   failureOf: (error: unknown) => Failure,
   attempt: () => T | Promise<T>,
 ): Promise<T> {
+  let mayRepeat = isReading(operation)
   for (let pause = 2; ; pause = Math.min(pause * 2, 50)) {
     try {
       if (performance.now() >= end) throw new Refusal('the deadline passed before the database was asked')
@@ -74,7 +78,9 @@ export async function retry<T>(
     } catch (error) {
       const failure = error instanceof Refusal ? error.failure : failureOf(error)
       const wait = Math.random() * pause
-      if (!failure.retry || performance.now() + wait >= end) throw storeError(operation, error, failure)
+      const isRepeated = mayRepeat && failure.destroy === true
+      if (isRepeated) mayRepeat = false
+      if (!(failure.retry || isRepeated) || performance.now() + wait >= end) throw storeError(operation, error, failure)
       await setTimeout(wait)
     }
   }

@@ -167,6 +167,7 @@ describe('a store URL', () => {
     ['mysql://ada:hunter2@db', /the database is missing: expected mysql:/],
     ['mysql://ada:hunter2@db/', /the database is missing/],
     ['sqlite:', /no file of an application: expected sqlite:FILE/],
+    ['sqlite:app.db?key=hunter2', /: a file has no parameters: expected sqlite:FILE$/],
     ['sqlite::memory:', /no file of an application/],
     ['sqlite://host', /no file of an application/],
     ['sqlite:100%.db', /the file cannot be read/],

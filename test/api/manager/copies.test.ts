@@ -63,7 +63,9 @@ describe('the visits of one copy and the manager of another', () => {
   it('tell events to the listener of the manager', async () => {
     const events: { type: string }[] = []
     const sessions = managerOf(one, { onEvent: (event: { type: string }) => events.push(event) })
-    const cookie = `session_id=${'a'.repeat(43)}; session_id=${'b'.repeat(43)}`
+    const live = [await sessions.create(), await sessions.create()]
+    const cookie = live.map(({ secret }) => `session_id=${secret}`).join('; ')
+    events.length = 0
     await two.openVisit(sessions, { method: 'GET', secure: true, cookie, header: onlyHost }).get()
     expect(events).toEqual([{ type: 'ambiguous-cookie' }])
   })

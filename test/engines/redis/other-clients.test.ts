@@ -125,6 +125,11 @@ describeEngine('redis', 'the Redis store with other clients', () => {
     it.each([
       { url: 'redis://localhost', token: TOKEN },
       { url: 'https://example.com', token: '' },
-    ])('refuses %j', options => expect(() => upstash(options)).toThrow(TypeError))
+      { url: 'https://default:hunter2@example.com', token: TOKEN },
+      { url: 'https://example.com/?_token=hunter2', token: TOKEN },
+    ])('refuses %j, and shows no secret in it', options => {
+      expect(() => upstash(options)).toThrow(TypeError)
+      expect(() => upstash(options)).not.toThrow(/hunter2/)
+    })
   })
 })

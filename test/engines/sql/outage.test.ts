@@ -87,6 +87,26 @@ function outages(get: () => Server) {
     expect(await store.read(one.key, { now: NOW })).toMatchObject({ version: 2 })
   })
 
+  it('answers a read whose connection is closed on the way, by another one, and never a write', async () => {
+    const { open, proxy } = get()
+    const { store } = open()
+    const one = record({ userId: '76' })
+    await store.create(one, { now: NOW })
+    const reads: [string, () => unknown][] = [
+      [one.key, () => store.read(one.key, { now: NOW, deadline: soon() })],
+      ['76', async () => (await store.listUser('76', 'session', { now: NOW, deadline: soon() }))[0]],
+      [one.key, async () => (await Promise.all([one.key, newKey()].map(key => store.read(key, { now: NOW }))))[0]],
+    ]
+    for (const [sent, read] of reads) {
+      const lost = proxy.loseAnswerTo(sent)
+      expect(await read()).toEqual(one)
+      await lost
+    }
+    const lost = proxy.loseAnswerTo(one.key)
+    await failure(store.touch(one.key, NOW + 1, NOW + 9e6, { now: NOW, deadline: soon() }))
+    await lost
+  })
+
   it('makes one session of a login whose answer is lost and that is repeated', async () => {
     const { open, proxy } = get()
     const { store } = open()

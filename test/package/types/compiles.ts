@@ -54,7 +54,7 @@ export async function theShortestProgram() {
   same<bigint, typeof session.user.id>(true)
   same<Session<Record<string, unknown>, 'bigint'> | null, Awaited<ReturnType<typeof sessions.get>>>(true)
   await sessions.get(session.secret)
-  await sessions.get(new SessionCookie().parse(request.headers.cookie).id)
+  await sessions.get(sessionId(new SessionCookie().candidates(request.headers.cookie)[0]))
   const jar: { get(name: string): string | undefined } = new Map<string, string>()
   await sessions.get(sessionId(jar.get('session_id')))
   await sessions.destroy(undefined)

@@ -13,14 +13,13 @@ function expectIgnored(forge: (name: string) => readonly string[]): void {
     const cookie = new SessionCookie(options)
     for (const pair of forge(cookie.name)) {
       const real = `${cookie.name}=${ID}`
-      expect(cookie.parse(pair), pair).toEqual({ id: null, ambiguous: false })
       expect(cookie.candidates(pair), pair).toEqual([])
       for (const header of [`${pair}; ${real}`, `${real}; ${pair}`])
-        expect(cookie.parse(header), header).toEqual({ id: ID, ambiguous: false })
+        expect(cookie.candidates(header), header).toEqual([ID])
       // A middleware that hands the request on must not make the session cookie of it either.
       const handedOn = withCookies(pair, [{ name: 'theme', value: 'dark' }])
-      expect(cookie.parse(handedOn), handedOn).toEqual({ id: null, ambiguous: false })
-      expect(cookie.parse(withCookies(pair, [{ name: cookie.name, value: ID }])).id).toBe(ID)
+      expect(cookie.candidates(handedOn), handedOn).toEqual([])
+      expect(cookie.candidates(withCookies(pair, [{ name: cookie.name, value: ID }]))).toEqual([ID])
     }
   }
 }

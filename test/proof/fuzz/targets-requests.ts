@@ -42,7 +42,7 @@ const valuesOf = (header: string, name: string) => [
 const COOKIES = [{}, { hostPrefix: true }, { name: 'a' }].map(options => new SessionCookie(options))
 const cookie: Target = {
   name: 'cookie',
-  reads: 'the Cookie header: `parse`, `candidates`, `withCookies`',
+  reads: 'the Cookie header: `candidates`, `valuesOfBothNames`, `withCookies`',
   corpus: [
     `session_id=${ID}`,
     `theme=dark; session_id=${ID}; a=1`,
@@ -78,14 +78,13 @@ const cookie: Target = {
         [lines, lines.join(';')],
       ] as const) {
         const values = valuesOf(text, name)
-        const expected =
-          values.length === 1 ? { id: values[0], ambiguous: false } : { id: null, ambiguous: values.length > 1 }
-        same(ours.parse(header), expected, `parse for ${name}`)
         same(ours.candidates(header), values, `candidates for ${name}`)
+        const others = valuesOf(text, name.startsWith('__Host-') ? name.slice(7) : `__Host-${name}`)
+        same(ours.valuesOfBothNames(header), [...new Set([...values, ...others])], `both names of ${name}`)
         kinds.push(`${Math.min(values.length, 2)}`)
       }
       const set = withCookies(input, [{ name, value: ID }])
-      same(ours.parse(set).id, ID, 'the cookie that was set')
+      same(ours.candidates(set), [ID], 'the cookie that was set')
       const removed = withCookies(input, [{ name, value: '' }])
       same(ours.candidates(removed), [], 'the cookie that was removed')
       for (const other of COOKIES)

@@ -218,10 +218,9 @@ export function oneVisitOf(before: string, names: readonly string[]): Scene {
   }
 }
 
-/** Page views of a browser with a remember token, beside whose session cookie a sibling host has planted another one. */
+/** Page views of a browser with a remember token, and with live sessions of two others that sibling hosts have planted. */
 export function plantedOf(views: number): Scene {
   let tabs: Tabs
-  const planted = ['A', 'B'].map(letter => `session_id=${letter.repeat(43)}`).join('; ')
   return {
     name: `a browser with a remember token and planted cookies: ${views} page views`,
     options: { faults: 0, arrivesAtOnce: true },
@@ -229,6 +228,8 @@ export function plantedOf(views: number): Scene {
       tabs = openTabs(world)
       await prepared['a remember token alone']!(tabs)
       world.canonical(tabs.jar.header)
+      const theirs = [await tabs.sessions.create(), await tabs.sessions.create()]
+      const planted = theirs.map(({ secret }) => `session_id=${secret}`).join('; ')
       for (let view = 0; view < views; view += 1) {
         const visit = tabs.visit(`${planted}; ${tabs.jar.header}`)
         world.act(

@@ -120,16 +120,19 @@ describe('a registration is answered', () => {
     expect(await told(await third)).toEqual(refused(401, 'no_session'))
   })
 
-  it('503 in an outage, and where several cookies came; the browser tries again', async () => {
-    const { browser, store } = service()
+  it('503 in an outage, and where cookies of two users came; the browser tries again', async () => {
+    const { browser, store, sessions } = service()
     await browser.logIn(ADA)
     for (const verb of ['read', 'update'] as const) {
       store.next(verb, faults.rejects)
       expect(await told(await browser.copy().register())).toEqual(BUSY)
     }
     const planted = browser.copy()
-    planted.jar.set('session_id', `${browser.jar.get('session_id')}; session_id=${'b'.repeat(43)}`)
+    const theirs = await sessions.create({ user: { id: 7n, name: 'max' } })
+    planted.jar.set('session_id', `${browser.jar.get('session_id')}; session_id=${theirs.secret}`)
     expect(await told(await planted.register())).toEqual(BUSY)
+    // A dead one of another scope does not count.
+    browser.jar.set('session_id', `${'b'.repeat(43)}; session_id=${browser.jar.get('session_id')}`)
     expect((await browser.register()).status).toBe(200)
   })
 

@@ -440,13 +440,12 @@ describe('a refresh', () => {
     await browser.logIn(ADA)
     await browser.register()
     const two = browser.request(REFRESH, 'POST', { 'sec-secure-session-id': browser.name! })
-    const planted = new Request(two, {
-      headers: {
-        ...Object.fromEntries(two.headers),
-        cookie: `session_id=${'B'.repeat(43)}; ${two.headers.get('cookie')}`,
-      },
-    })
-    expect((await made.edge.handled(planted))!.status).toBe(503)
+    const beside = async (id: string) => {
+      const headers = { ...Object.fromEntries(two.headers), cookie: `session_id=${id}; ${two.headers.get('cookie')}` }
+      return (await made.edge.handled(new Request(two, { headers })))!.status
+    }
+    expect(await beside((await made.sessions.create({ user: { id: 7n, name: 'max' } })).secret)).toBe(503)
+    expect(await beside('B'.repeat(43)), 'a dead one does not count: the proof is asked for').toBe(403)
     expect(await browser.user()).toBe('ada')
   })
 })

@@ -191,18 +191,33 @@ describe('a request that cannot be judged', () => {
     await expect(visit.get()).rejects.toBe(fault)
   })
 
-  it('with several genuine old cookies is told as an event', async () => {
+  it('with five genuine old cookies is told as an event, and neither store is asked', async () => {
     const { one, events, store, old } = withAda()
-    expect((await one.ask(`${OLD}; ${connectSid('planted')}`)).name).toBeNull()
-    expect(events).toEqual([{ type: 'ambiguous-cookie' }])
+    const planted = ['a', 'b', 'c', 'd'].map(sid => connectSid(sid))
+    for (const cookies of [
+      [OLD, ...planted],
+      [...planted, OLD],
+    ]) {
+      events.length = 0
+      expect((await one.ask(cookies.join('; '))).name).toBeNull()
+      expect(events).toEqual([{ type: 'ambiguous-cookie' }])
+    }
     expect([old.asked, store.calls]).toEqual([[], []])
   })
 
-  it('with several cookies of ours imports nothing', async () => {
-    const { one, old } = withAda()
+  it('with live cookies of ours of two users imports nothing', async () => {
+    const { one, old, events } = withAda()
+    const ours = async (id: bigint) => `session_id=${(await one.sessions.create({ user: { id, name: '' } })).secret}`
+    const cookies = `${await ours(7n)}; ${await ours(8n)}; ${OLD}`
+    events.length = 0
+    expect((await one.ask(cookies)).name).toBeNull()
+    expect([old.asked, events]).toEqual([[], [{ type: 'ambiguous-cookie' }]])
+  })
+
+  it('with dead cookies of ours imports as ever', async () => {
+    const { one } = withAda()
     const ours = (letter: string) => `session_id=${letter.repeat(43)}`
-    expect((await one.ask(`${ours('A')}; ${ours('Q')}; ${OLD}`)).name).toBeNull()
-    expect(old.asked).toEqual([])
+    expect((await one.ask(`${ours('A')}; ${ours('Q')}; ${OLD}`)).name).toBe('ada')
   })
 
   it('of a browser that logged out a moment ago imports nothing', async () => {
@@ -214,6 +229,64 @@ describe('a request that cannot be judged', () => {
       name: null,
       removed: ['connect.sid'],
     })
+  })
+})
+
+describe('a browser with two genuine old cookies, as after a change of their domain', () => {
+  const OTHER = 'QW5vdGhlciBvbGQgSUQgb2YgMjQgYnl0ZXM'
+  const other = connectSid(OTHER)
+  const orders = [`${OLD}; ${other}`, `${other}; ${OLD}`]
+
+  it('is logged in by the only live one, on each node, before and after the import', async () => {
+    for (const cookies of orders) {
+      const { one, two, events, clock } = withAda()
+      const first = await one.ask(cookies)
+      expect([first.name, first.removed]).toEqual(['ada', []])
+      clock.now += MINUTE
+      expect((await two.ask(cookies)).session?.key).toBe(first.session!.key)
+      expect((await two.ask(first.next())).removed).toEqual(['connect.sid'])
+      expect(events).not.toContainEqual({ type: 'ambiguous-cookie' })
+    }
+  })
+
+  it('is logged in by the later login of one user, and a logout ends both', async () => {
+    for (const cookies of orders) {
+      const { one, two, old, clock } = withAda({ loginAt: BEGIN - HOUR })
+      old.put(OTHER, { cookie: cookieAt(clock.now), userId: '42', name: 'ada', cart: ['hat'], loginAt: BEGIN - MINUTE })
+      const { session, visit } = await one.ask(cookies)
+      expect([session?.data, session?.createdAt]).toEqual([{ cart: ['hat'] }, BEGIN - MINUTE])
+      await visit.logOut()
+      expect([await one.sessions.list(42n), old.records.size]).toEqual([[], 0])
+      for (const each of [OLD, other, cookies]) expect((await two.ask(each)).name).toBeNull()
+    }
+  })
+
+  it('has no session where they are of two users, and a login ends both', async () => {
+    for (const cookies of orders) {
+      const { one, two, old, clock, events } = withAda()
+      old.put(OTHER, { cookie: cookieAt(clock.now), userId: '7', name: 'max' })
+      const { name, visit } = await one.ask(cookies)
+      expect([name, events]).toContainEqual(null)
+      expect(events.filter(({ type }) => type === 'ambiguous-cookie')).toHaveLength(1)
+      await visit.logIn({ user: { id: 9n, name: 'eve' } })
+      expect([await one.sessions.list(42n), await one.sessions.list(7n), old.records.size]).toEqual([[], [], 0])
+      for (const each of [OLD, other, cookies]) expect((await two.ask(each)).name).toBeNull()
+    }
+  })
+
+  it('loses both as soon as neither leads anywhere', async () => {
+    const { one, two } = withAda()
+    const { visit } = await one.ask(OLD)
+    await visit.logOut()
+    expect(await two.ask(orders[0]!)).toMatchObject({ name: null, removed: ['connect.sid'] })
+  })
+
+  it('gets a 503 where the old store cannot say which is live, and keeps both', async () => {
+    const { one, old } = withAda()
+    old.fault = () => new Error('away')
+    await expect(one.ask(orders[0]!)).rejects.toMatchObject({ code: 'ERR_SESSION_STORE' })
+    old.fault = null
+    expect((await one.ask(orders[0]!)).name).toBe('ada')
   })
 })
 

@@ -108,6 +108,10 @@ it('shows no URL that may contain a password', () => {
     'REDIS_URL=redis://:hunter2@host',
     '"redis://:hunter2@host"',
     'http://a.example redis://:hunter2@host',
+    'file:app.db?key=hunter2',
+    'the file is file:app.db?cipher=x&key=hunter2',
+    'sqlite:app.db?key=hunter2',
+    'default:hunter2@eu1.upstash.example',
   ])
     expect(quote(url)).toBe('a URL (not shown: it may contain a password)')
   for (const shown of ['https://app.example.com/', 'ada@example.com', 'why?', 'why? https://app.example.com'])
