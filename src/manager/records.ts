@@ -84,7 +84,9 @@ export const idleOf = ({ options }: Context, { data }: SessionRecord): number =>
 export function held(context: Context, record: SessionRecord): SessionRecord {
   const { seenAt, createdAt } = record
   const absoluteExpiresAt = Math.min(record.absoluteExpiresAt, createdAt + context.options.absolute)
-  const expiresAt = expiryOf(Math.max(seenAt, createdAt), absoluteExpiresAt, idleOf(context, record))
+  // A new ID is a use too, also of a remembered session that is stored as not yet seen.
+  const usedAt = Math.max(seenAt, createdAt, unpackMeta(record.data).meta.newIds?.since ?? 0)
+  const expiresAt = expiryOf(usedAt, absoluteExpiresAt, idleOf(context, record))
   const isShorter = expiresAt < record.expiresAt || absoluteExpiresAt < record.absoluteExpiresAt
   return isShorter ? { ...record, expiresAt: Math.min(expiresAt, record.expiresAt), absoluteExpiresAt } : record
 }
