@@ -1,7 +1,8 @@
 // @ts-check
-// npm run bench -- [memory] [redis] [sql] [page] [chart] [details] [package] [sweep] [--quick] [--long]
+// npm run bench -- [memory] [redis] [sql] [page] [chart] [details] [package] [sweep] [failover] [--quick] [--long]
 // npm run bench -- page --write: the table of docs/performance.md; chart --write: its chart, and the line of the README.
 // Both, details, package and all stores (no name) write what they print into bench/FIGURES.md.
+// npm run bench -- failover --write: the table of docs/stores/redis.md.
 // npm run bench -- compare [--quick] [--write]
 // Installs what it compares with (once, in this folder), then prints tables of this run.
 import { execFileSync } from 'node:child_process'
@@ -25,11 +26,12 @@ const TAKES = {
   package: ['write'],
   // A million rows take their time: only where it is named.
   sweep: [],
+  failover: ['write'],
   compare: ['quick', 'write'],
 }
 const usage = `Usage: npm run bench -- ${Object.keys(TAKES)
   .map(name => `[${name}]`)
-  .join(' ')} [--quick] [--long] [--write]; compare stands alone`
+  .join(' ')} [--quick] [--long] [--write]; compare and failover stand alone`
 
 /** @param {string} problem @returns {never} */
 function refuse(problem) {
@@ -55,7 +57,8 @@ for (const name of names) {
     if (!takes.includes(option) && !(option === 'write' && isWhole)) refuse(`${name} takes no --${option}.`)
 }
 if (values.quick && values.long) refuse('--quick and --long: choose one.')
-if (names.includes('compare') && names.length > 1) refuse('compare stands alone.')
+for (const alone of ['compare', 'failover'])
+  if (names.includes(alone) && names.length > 1) refuse(`${alone} stands alone.`)
 
 if (!existsSync(here('../dist/index.js')) && !process.env.COATCHECK_DIST)
   refuse('dist is missing: run `npm run build` in the root first (`npm run bench` there does).')
@@ -109,7 +112,9 @@ if (names.includes('chart')) {
 if (names.includes('details')) await (await import('./details.mjs')).benchDetails()
 if (names.includes('package')) await (await import('./package.mjs')).benchPackage()
 if (names.includes('sweep')) await (await import('./sweep.mjs')).benchSweep()
-if (values.write && !names.includes('compare')) (await import('./figures.mjs')).writeFigures(heading, said)
+if (names.includes('failover')) await (await import('./failover.mjs')).benchFailover(values.write === true, heading)
+const hasFigures = !names.includes('compare') && !names.includes('failover')
+if (values.write && hasFigures) (await import('./figures.mjs')).writeFigures(heading, said)
 if (names.includes('compare')) {
   const { compareLibraries } = await import('./compare/compare.mjs')
   await compareLibraries({ quick: values.quick === true, write: values.write === true })

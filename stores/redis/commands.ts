@@ -1,7 +1,7 @@
 // Sends commands: at once or not at all, never after the deadline, and again if Redis says so.
 import { DEFAULT_STORE_TIMEOUT } from '../../src/contract/store.ts'
 import type { Link } from './client.ts'
-import { isPassing, NotReady, refusalOf, SentAgain, TooLate } from './errors.ts'
+import { isPassing, NotReady, refusalOf, SentAgain, saysNo, TooLate } from './errors.ts'
 import { SLOTS, shardOfKey, slotOf } from './keys.ts'
 import type { Script } from './scripts.ts'
 
@@ -12,10 +12,15 @@ export type Answer = [outcome: string, ...rest: unknown[]]
 export interface Call {
   /** On the scale of `performance.now()`. */
   readonly deadline: number
+  /** How long the call may take, in ms. */
+  readonly timeout: number
   /** Something has been written: after a failure the outcome is unknown. */
   partly: boolean
 }
-export const callUntil = (deadline: number | undefined): Call => ({ deadline: deadlineOf(deadline), partly: false })
+export function callUntil(given: number | undefined): Call {
+  const deadline = deadlineOf(given)
+  return { deadline, timeout: deadline - performance.now(), partly: false }
+}
 
 export const deadlineOf = (deadline: number | undefined) => deadline ?? performance.now() + DEFAULT_STORE_TIMEOUT
 
@@ -33,7 +38,7 @@ export class Commands {
 
   /** Sends a command that changes nothing to the master of `key`. */
   send(call: Call, key: string, args: string[]): Promise<unknown> {
-    return this.again(call, shardOfKey(key), () => this.link.send(shardOfKey(key), args))
+    return this.again(call, shardOfKey(key), () => this.link.send(shardOfKey(key), args, call.timeout))
   }
 
   /** Runs a script at the master of `key`. */
@@ -46,18 +51,33 @@ export class Commands {
     args: readonly (string | number)[],
   ): Promise<Answer> {
     const shard = shardOfKey(key)
-    const breaks = this.link.breaks()
     const rest = [String(now), ...args.map(String)]
-    try {
-      return await this.again(call, shard, () => this.#run(call, script, shard, [String(keys.length), ...keys], rest))
-    } catch (error) {
-      // The client may have sent it twice: an error of the second delivery says nothing about the first.
-      if (this.link.breaks() === breaks) throw error
-      throw new SentAgain('a connection broke, and the client may have sent the command twice', { cause: error })
+    let isTwice = false
+    const attempt = async () => {
+      const breaks = this.link.breaks()
+      try {
+        return await this.#run(call, script, shard, [String(keys.length), ...keys], rest)
+      } finally {
+        isTwice ||= this.link.breaks() !== breaks
+      }
     }
+    const again = (cause?: unknown) =>
+      new SentAgain('a connection broke, and the client may have sent the command twice', { cause })
+    // The client may have sent it twice: that the second delivery failed, or found nothing to do, says nothing about the first.
+    const answer = await this.again(call, shard, attempt).catch(error => {
+      throw isTwice ? again(error) : error
+    })
+    if (isTwice && saysNo(answer)) throw again()
+    return answer
   }
 
-  async #run({ deadline }: Call, script: Script, shard: string, keys: string[], args: string[]): Promise<Answer> {
+  async #run(
+    { deadline, timeout }: Call,
+    script: Script,
+    shard: string,
+    keys: string[],
+    args: string[],
+  ): Promise<Answer> {
     const slot = this.link.isCluster ? slotOf(shard) : 0
     for (;;) {
       const sentAt = performance.now()
@@ -65,7 +85,7 @@ export class Commands {
       // of Node may be early by one.
       const clock = this.#clocks[slot] || this.#lastClock
       const until = clock === 0 ? 0 : Math.floor(clock + deadline) - 2
-      const reply = await this.#evaluate(shard, script, [...keys, String(until), ...args])
+      const reply = await this.#evaluate(shard, script, [...keys, String(until), ...args], timeout)
       if (!Array.isArray(reply)) throw new Error('the answer of a script was not understood')
       const [outcome, time, ...rest] = reply
       this.#learn(slot, Number(time), sentAt)
@@ -74,13 +94,13 @@ export class Commands {
     }
   }
 
-  async #evaluate(shard: string, script: Script, tail: string[]): Promise<unknown> {
+  async #evaluate(shard: string, script: Script, tail: string[], timeout: number): Promise<unknown> {
     try {
-      return await this.link.send(shard, ['EVALSHA', script.sha, ...tail])
+      return await this.link.send(shard, ['EVALSHA', script.sha, ...tail], timeout)
     } catch (error) {
       if (refusalOf(error) !== 'NOSCRIPT') throw error
       // EVAL also fills the script cache of the node that it reaches; SCRIPT LOAD has no key to go by.
-      return this.link.send(shard, ['EVAL', script.source, ...tail])
+      return this.link.send(shard, ['EVAL', script.source, ...tail], timeout)
     }
   }
 
@@ -93,20 +113,26 @@ export class Commands {
     this.#clocks[slot] = this.#lastClock
   }
 
-  /** Tries until the deadline as long as Redis asks for it, or while the client makes its first connection. */
+  /**
+   * Tries until the deadline as long as Redis asks for it, while the client makes its first connection, and for a moment
+   * while it makes one in place of one that was left.
+   */
   async again<T>({ deadline }: Call, shard: string, attempt: () => Promise<T>): Promise<T> {
     // A little before the caller gives up, whose error would say no more than 'no answer in time'.
     const end = deadline - Math.min(100, (deadline - performance.now()) / 4)
     for (let wait = 10; ; wait = Math.min(wait * 2, 200)) {
-      const reason = this.link.notReady(shard)
-      if (reason === null) {
+      try {
+        await this.link.leaveSilent()
+        const reason = this.link.notReady(shard)
+        if (reason !== null) throw new NotReady(reason)
         this.#wasReady = true
-        try {
-          return await attempt()
-        } catch (error) {
-          if (!isPassing(error) || performance.now() + wait >= end) throw error
-        }
-      } else if (this.#wasReady || performance.now() + wait >= end) throw new NotReady(reason)
+        return await attempt()
+      } catch (error) {
+        const isAway = refusalOf(error) === 'NOTREADY'
+        const left = isAway ? this.link.left() : null
+        const isFinal = isAway ? this.#wasReady && left === null : !isPassing(error)
+        if (isFinal || performance.now() + wait >= end) throw left ?? error
+      }
       await new Promise(resolve => setTimeout(resolve, wait * (0.5 + Math.random() / 2)))
     }
   }

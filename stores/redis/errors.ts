@@ -3,6 +3,8 @@ import { SessionStoreError, type StoreOperation } from '../../src/contract/error
 
 /** Nothing was sent: the client had no connection. */
 export class NotReady extends Error {}
+/** Not sent, or not believed: the connection is of no use, and a new one is on its way. */
+export class NoUse extends Error {}
 /** The server refused the command because its time was over. */
 export class TooLate extends Error {}
 /** The command was refused, and may have run before: a connection broke, and the client sends its unanswered commands again. */
@@ -12,11 +14,12 @@ export class SentAgain extends Error {}
 // a script.
 const REFUSAL =
   /(?:^|-|: )(ASK|BUSY|CLUSTERDOWN|CROSSSLOT|LOADING|MASTERDOWN|MISCONF|MOVED|NOAUTH|NOPERM|NOREPLICAS|NOSCRIPT|OOM|READONLY|TRYAGAIN|WRONGPASS|WRONGTYPE)\b/
-const PASSING = new Set(['ASK', 'CLUSTERDOWN', 'LOADING', 'MASTERDOWN', 'MOVED', 'READONLY', 'TRYAGAIN'])
+const PASSING = new Set(['ASK', 'CLUSTERDOWN', 'LOADING', 'MASTERDOWN', 'MOVED', 'NOUSE', 'READONLY', 'TRYAGAIN'])
 
 /** The code of a refusal in an error of either client, or `null`: then the command may have run. */
 export function refusalOf(error: unknown): string | null {
   if (error instanceof NotReady) return 'NOTREADY'
+  if (error instanceof NoUse) return 'NOUSE'
   if (error instanceof SentAgain || !(error instanceof Error)) return null
   if (error instanceof TooLate) return 'LATE'
   // node-redis says this after an ASK to a master that has no slot yet, as while a cluster grows.
@@ -26,6 +29,13 @@ export function refusalOf(error: unknown): string | null {
   // ioredis also wraps the last of too many redirections.
   return REFUSAL.exec(error.message)?.[1] ?? (error.cause === undefined ? null : refusalOf(error.cause))
 }
+
+/** Whether Redis sent this error. What a client says by itself begins in lower case, or with one capital. */
+export const isAnswer = (error: unknown) => error instanceof Error && /^-?[A-Z]{2}/.test(error.message)
+
+/** Whether a script answers that it wrote nothing, because of what it found. */
+export const saysNo = (answer: unknown) =>
+  Array.isArray(answer) && /^(conflict|gone|collision|orphan|stale-login)$/.test(String(answer[0]))
 
 /** Whether the same command may succeed in a moment: a slot is moving, or a master is being elected. */
 export const isPassing = (error: unknown) => PASSING.has(refusalOf(error) ?? '')

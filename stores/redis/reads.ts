@@ -34,8 +34,10 @@ export class ValueReads {
     const call = callUntil(deadline)
     if (keys.length === 1) return [await this.alone(key, call)]
     const { link } = this.#commands
+    await link.leaveSilent()
     if (link.notReady(shardOfKey(key)) === null) {
-      const answer = await link.send(shardOfKey(key), ['MGET', ...keys.map(this.#keys.session)]).catch(() => null)
+      const args = ['MGET', ...keys.map(this.#keys.session)]
+      const answer = await link.send(shardOfKey(key), args, call.timeout).catch(() => null)
       if (Array.isArray(answer)) return answer
     }
     // One by one: each has its own error. MGET also fails while a slot moves, or if the user may not use it.

@@ -33,8 +33,8 @@ export function page(commands: Commands, keys: Keys, call: Call, position: Posit
     if (master === undefined) throw new Error('the slots of the cluster have moved: begin the walk again')
     const count = String(Math.max(LEAST, Math.min(MOST, limit)))
     const [info, answer] = await Promise.all([
-      master.send(['INFO']),
-      master.send(['SCAN', position.at, 'MATCH', keys.pattern, 'COUNT', count]),
+      master.send(['INFO'], call.timeout),
+      master.send(['SCAN', position.at, 'MATCH', keys.pattern, 'COUNT', count], call.timeout),
     ])
     const process = /^run_id:(\w+)/m.exec(text(info))?.[1]
     if (process === undefined || !Array.isArray(answer))
@@ -46,20 +46,20 @@ export function page(commands: Commands, keys: Keys, call: Call, position: Posit
       return { records: [], forwards: [], next: next(master, '0') }
     const [at, names] = answer as [unknown, unknown[]]
     return {
-      ...(await storedIn(master, keys, names.map(text), now)),
+      ...(await storedIn(master, keys, names.map(text), now, call)),
       next: text(at) === '0' ? next(masters[number + 1], '0') : next(master, text(at)),
     }
   })
 }
 
-async function storedIn(master: Master, keys: Keys, names: readonly string[], now: number) {
+async function storedIn(master: Master, keys: Keys, names: readonly string[], now: number, { timeout }: Call) {
   const records: SessionRecord[] = []
   const forwards: string[] = []
   await Promise.all(
     names.map(async name => {
       const key = keys.sessionIn(name)
       if (key === null) return
-      const value = await master.send(['GET', name]).catch(error => {
+      const value = await master.send(['GET', name], timeout).catch(error => {
         if (refusalOf(error) === 'WRONGTYPE') return null
         throw error
       })

@@ -86,7 +86,7 @@ export class RedisStore implements Store {
     checkOptions(OPTIONS, options)
     const { prefix = 'coatcheck:', allowEviction = false, singleSlot = false } = options
     this.#keys = keysUnder(prefix, singleSlot ? () => '000' : shardOfUser)
-    this.#commands = new Commands(linkTo(client))
+    this.#commands = new Commands(linkTo(client, `${prefix}{000}:`))
     this.#reads = new ValueReads(this.#commands, this.#keys)
     this.#isSafe = allowEviction
   }
@@ -344,7 +344,7 @@ export class RedisStore implements Store {
     const call = callUntil(deadline)
     let hasBegun = false
     try {
-      if (!this.#isSafe) await this.#commands.again(call, shardOfUser(''), () => this.#check())
+      if (!this.#isSafe) await this.#commands.again(call, shardOfUser(''), () => this.#check(call))
       hasBegun = true
       return await work(call)
     } catch (error) {
@@ -355,9 +355,9 @@ export class RedisStore implements Store {
 
   // Asks before the first command, until there is a good answer. A Redis that evicts keys removes the indexes of active users
   // first (194 of 200 under allkeys-lru), and logout-everywhere no longer finds their sessions.
-  async #check(): Promise<void> {
+  async #check({ timeout }: Call): Promise<void> {
     const masters = this.#commands.link.masters()
-    const answers = await Promise.all(masters.map(master => master.send(['INFO', 'memory']))).catch(error => {
+    const answers = await Promise.all(masters.map(master => master.send(['INFO', 'memory'], timeout))).catch(error => {
       if (refusalOf(error) !== 'NOPERM') throw error
       throw new Error('this user may not ask INFO: grant +info, or pass allowEviction: true', { cause: error })
     })

@@ -185,6 +185,46 @@ describeEngine('redis', 'a connection that breaks', () => {
       await sessions.close()
     })
 
+    it('does not know whether a write came through that another node overtook, and runs no change twice', async () => {
+      const sessions = new SessionManager({
+        store,
+        initial: () => ({ credit: 100, theme: 'light' }),
+        storeTimeout: '30s',
+      })
+      const others = new SessionManager({ store: witness, initial: () => ({ credit: 100, theme: 'light' }) })
+      const overtaken = async (work: () => Promise<unknown>, meanwhile: () => Promise<unknown>) => {
+        const lost = proxy.loseAnswerTo('EVALSHA')
+        const given = work().catch(error => error)
+        await lost
+        proxy.sever()
+        await meanwhile()
+        await proxy.heal()
+        expect(await given).toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'unknown' })
+        await again()
+      }
+      const session = await sessions.create({ user: { id: Number(user), name: 'ada' } })
+      const pay = () =>
+        sessions.update(session, draft => {
+          draft.credit -= 10
+        })
+      await overtaken(pay, () => others.update(session, { theme: 'dark' }))
+      expect(await others.get(session.secret)).toMatchObject({ data: { credit: 90, theme: 'dark' } })
+      await overtaken(pay, () => others.destroy(session.secret))
+      const change = () => ({ data: '2', seenAt: T0, expiresAt: T0 + HOUR, writeId: writeId() })
+      const call = () => ({ now: T0, deadline: soon() })
+      const made = recordOf(store, user)
+      await overtaken(
+        () => store.create(made, call()),
+        () => witness.update(made.key, 1, change(), call()),
+      )
+      const next = recordOf(store, user)
+      await overtaken(
+        () => store.replace(made.key, 2, next, {}, call()),
+        () => witness.update(next.key, 1, change(), call()),
+      )
+      await Promise.all([sessions.close(), others.close()])
+    })
+
     it('does not say that nothing was written where the client sent a write again, and too late', async () => {
       const record = recordOf(store, user)
       const lost = proxy.loseAnswerTo('EVALSHA')

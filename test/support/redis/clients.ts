@@ -53,42 +53,62 @@ export const STANDALONE: Record<string, (url: string) => Promise<OpenClient>> = 
   'node-redis 5 pool': url => nodeRedisPool(v5, url),
 }
 
-const nodeRedisCluster = async (library: typeof nodeRedis6, nodes: readonly Address[]): Promise<OpenClient> => {
-  const client = quiet(library.createCluster({ rootNodes: nodes.map(socket => ({ socket })) }))
+/** Where the address that a server tells of itself is reached, by `host:port`: behind proxies. */
+export type Ways = Record<string, Address>
+
+const nodeRedisCluster = async (
+  library: typeof nodeRedis6,
+  nodes: readonly Address[],
+  nodeAddressMap: Ways = {},
+): Promise<OpenClient> => {
+  const client = quiet(library.createCluster({ rootNodes: nodes.map(socket => ({ socket })), nodeAddressMap }))
   await client.connect()
   return { client, close: () => void client.destroy() }
 }
-const ioredisCluster = async (Redis: typeof Redis6, nodes: readonly Address[]): Promise<OpenClient> => {
-  const client = quiet(new Redis.Cluster([...nodes]))
+const ioredisCluster = async (
+  Redis: typeof Redis6,
+  nodes: readonly Address[],
+  natMap: Ways = {},
+): Promise<OpenClient> => {
+  const client = quiet(new Redis.Cluster([...nodes], { natMap }))
   await untilReady(client)
   return { client, close: () => client.disconnect() }
 }
 
 /** Clients of a Redis Cluster, by name. */
-export const CLUSTER: Record<string, (nodes: readonly Address[]) => Promise<OpenClient>> = {
-  'node-redis 6 cluster': nodes => nodeRedisCluster(nodeRedis6, nodes),
-  'ioredis 6 cluster': nodes => ioredisCluster(Redis6, nodes),
-  'node-redis 5 cluster': nodes => nodeRedisCluster(v5, nodes),
-  'ioredis 5 cluster': nodes => ioredisCluster(io5, nodes),
+export const CLUSTER: Record<string, (nodes: readonly Address[], ways?: Ways) => Promise<OpenClient>> = {
+  'node-redis 6 cluster': (...at) => nodeRedisCluster(nodeRedis6, ...at),
+  'ioredis 6 cluster': (...at) => ioredisCluster(Redis6, ...at),
+  'node-redis 5 cluster': (...at) => nodeRedisCluster(v5, ...at),
+  'ioredis 5 cluster': (...at) => ioredisCluster(io5, ...at),
 }
 
-const nodeRedisSentinel = async (library: typeof nodeRedis6, name: string, nodes: readonly Address[]) => {
-  const client = quiet(
-    library.createSentinel({ name, sentinelRootNodes: nodes.map(node => ({ ...node })), scanInterval: 500 }),
-  )
+const nodeRedisSentinel = async (
+  library: typeof nodeRedis6,
+  name: string,
+  nodes: readonly Address[],
+  nodeAddressMap: Ways = {},
+) => {
+  const sentinelRootNodes = nodes.map(node => ({ ...node }))
+  const client = quiet(library.createSentinel({ name, sentinelRootNodes, nodeAddressMap, scanInterval: 500 }))
   await client.connect()
   return { client, close: () => client.destroy() }
 }
-const ioredisSentinel = async (Redis: typeof Redis6, name: string, nodes: readonly Address[]): Promise<OpenClient> => {
-  const client = quiet(new Redis({ name, sentinels: nodes.map(node => ({ ...node })) }))
+const ioredisSentinel = async (
+  Redis: typeof Redis6,
+  name: string,
+  nodes: readonly Address[],
+  natMap: Ways = {},
+): Promise<OpenClient> => {
+  const client = quiet(new Redis({ name, sentinels: nodes.map(node => ({ ...node })), natMap }))
   await untilReady(client)
   return { client, close: () => client.disconnect() }
 }
 
 /** Clients behind Sentinel, by name. */
-export const SENTINEL: Record<string, (name: string, nodes: readonly Address[]) => Promise<OpenClient>> = {
-  'node-redis 6 sentinel': (name, nodes) => nodeRedisSentinel(nodeRedis6, name, nodes),
-  'ioredis 6 sentinel': (name, nodes) => ioredisSentinel(Redis6, name, nodes),
-  'node-redis 5 sentinel': (name, nodes) => nodeRedisSentinel(v5, name, nodes),
-  'ioredis 5 sentinel': (name, nodes) => ioredisSentinel(io5, name, nodes),
+export const SENTINEL: Record<string, (name: string, nodes: readonly Address[], ways?: Ways) => Promise<OpenClient>> = {
+  'node-redis 6 sentinel': (...at) => nodeRedisSentinel(nodeRedis6, ...at),
+  'ioredis 6 sentinel': (...at) => ioredisSentinel(Redis6, ...at),
+  'node-redis 5 sentinel': (...at) => nodeRedisSentinel(v5, ...at),
+  'ioredis 5 sentinel': (...at) => ioredisSentinel(io5, ...at),
 }

@@ -22,6 +22,10 @@ export interface FaultProxy {
   sever(): void
   /** Keeps all that is sent, closings and new connections too, and delivers it in order at `heal`, as a network does. */
   stall(): void
+  /** Nothing comes through the connections that are open now, and none is closed; new ones work. */
+  silence(): void
+  /** How many connections have come so far. */
+  connections(): number
   /** From now on each answer takes so many ms longer. */
   slow(ms: number): void
   /** Begins to stall with the next request that contains `text`; resolves when that has come. */
@@ -64,6 +68,8 @@ export async function startProxy(target: number): Promise<FaultProxy> {
   let stalling: { text: string; begun: () => void } | null = null
   const duplicates = new Set<Duplicate>()
   const orphans = new Set<unknown>()
+  const silent = new WeakSet<readonly [Socket, Socket]>()
+  let connections = 0
   const deliver = (step: () => void) => {
     if (held === null) step()
     else held.push(step)
@@ -93,6 +99,7 @@ export async function startProxy(target: number): Promise<FaultProxy> {
     duplicates.add(duplicate)
   }
   const server = createServer(client => {
+    connections++
     if (severed) return void client.destroy()
     client.on('error', () => {})
     deliver(() => {
@@ -120,6 +127,7 @@ export async function startProxy(target: number): Promise<FaultProxy> {
       upstream.destroy()
     }
     const forward = (chunk: Buffer) => {
+      if (silent.has(pair)) return
       const request = chunk.toString('latin1')
       const before = [...duplicates].filter(({ parts }) => parts.some(part => request.includes(part)))
       if (before.length > 0) {
@@ -152,6 +160,7 @@ export async function startProxy(target: number): Promise<FaultProxy> {
     }
     client.on('data', forward)
     upstream.on('data', chunk => {
+      if (silent.has(pair)) return
       if (cutting) {
         close()
         cutting()
@@ -204,6 +213,10 @@ export async function startProxy(target: number): Promise<FaultProxy> {
     stall() {
       held ??= []
     },
+    silence() {
+      for (const pair of pairs) silent.add(pair)
+    },
+    connections: () => connections,
     slow(ms) {
       delay = ms
     },
