@@ -85,7 +85,7 @@ export class SessionError extends Error {
 brand(SessionError, 'SessionError')
 
 /** A method of the store contract. */
-export type StoreOperation = Exclude<keyof Store, 'shard'>
+export type StoreOperation = Exclude<keyof Store, 'shard' | 'isPerRequest'>
 
 const READING = new Set<StoreOperation>(['read', 'listUser', 'scan', 'count'])
 /** Nothing can have been written by these, whatever went wrong. */

@@ -245,4 +245,9 @@ export interface Store {
   shard?(userId: string): string
   /** Closes what the store itself opened; a client that the application passed in stays open. */
   close?(): Promise<void>
+  /**
+   * True where one request cannot wait for what another began, as with D1 on Workers: writers of a session then do not queue in
+   * the process, but meet in `version`.
+   */
+  readonly isPerRequest?: boolean
 }

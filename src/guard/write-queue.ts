@@ -7,9 +7,17 @@ interface Queue {
   readonly waiting: Set<() => void>
 }
 
-/** One queue of writers per session in this process: they wait for each other instead of colliding in the store. */
+/**
+ * One queue of writers per session in this process: they wait for each other instead of colliding in the store. With
+ * `isPerRequest` nobody waits, because no request can be woken by another.
+ */
 export class WriteQueue {
   readonly #queues = new Map<string, Queue>()
+  readonly #isPerRequest: boolean
+
+  constructor(isPerRequest = false) {
+    this.#isPerRequest = isPerRequest
+  }
 
   /**
    * Waits until the earlier writers have left; enters at once if there are none. A writer that has entered must leave.
@@ -17,7 +25,7 @@ export class WriteQueue {
    */
   enter(key: string, deadline: number, late: () => Error): Queue | Promise<Queue> {
     const queue = this.#queues.get(key)
-    if (queue === undefined) {
+    if (queue === undefined || this.#isPerRequest) {
       const first: Queue = { latest: null, waiting: new Set() }
       this.#queues.set(key, first)
       return first
@@ -44,7 +52,8 @@ export class WriteQueue {
 
   /** Lets the next one in. */
   leave(key: string): void {
-    const { waiting } = this.#queues.get(key)!
+    // Of a store that is per request, the first of several that leave takes it away.
+    const waiting = this.#queues.get(key)?.waiting ?? new Set()
     const [next] = waiting
     if (next === undefined) this.#queues.delete(key)
     else {

@@ -84,7 +84,7 @@ export class Context {
       options,
       calls,
       shape: new DataShape<object>(options),
-      writers: new WriteQueue(),
+      writers: new WriteQueue(options.store.isPerRequest),
       touched: new Recent(touchInterval),
       recentlyEnded: new RecentlyEnded(),
       sweeper: makeSweeper(store.sweep ? sweep : null, () => root.now(), sweepInterval),

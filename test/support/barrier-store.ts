@@ -1,6 +1,6 @@
 import type { Store } from 'coatcheck'
 
-export type Verb = Exclude<keyof Store, 'shard' | 'close'>
+export type Verb = Exclude<keyof Store, 'shard' | 'close' | 'isPerRequest'>
 /** Takes the place of one call: `proceed` is what the store behind would have done. */
 export type Handler = (proceed: () => Promise<any>, args: readonly any[]) => unknown
 

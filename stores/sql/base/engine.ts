@@ -69,6 +69,8 @@ export interface Dialect {
    * INSERT has to name it.
    */
   readonly columnsFound: string
+  /** Selects what is wrong with the encoding of the database or the connection, and the line to run, as `fault`; NULL if nothing is. */
+  readonly encodingFault?: string
   /** The first statement of a migration, which waits until no other one runs. `null` if none is needed. */
   readonly alone: string | null
 }

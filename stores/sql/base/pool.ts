@@ -7,6 +7,8 @@ import { type Failure, Refusal } from './retry.ts'
 /** How long a connection may take to end a statement that was given up, and how often the server is asked to, in ms. */
 const ENDING = 2000
 const ASK_AGAIN = 250
+/** A replica's connection that was met this long ago is destroyed: the address may lead to the primary by now, in ms. */
+const LEAVE_AGAIN = 3000
 /** The longest time of a timer, in ms. */
 export const NEVER = 2 ** 31 - 1
 
@@ -28,6 +30,16 @@ export interface Driver<C extends object> {
   /** Whether a transaction was open after the last answer, by the driver's public status. */
   isOpen(connection: C): boolean
   failureOf(error: unknown): Failure
+  /** Asks whether the server of a connection is a replica (`replica` = 1). Absent if the client keeps its connections to itself. */
+  readonly isReplica?: string
+}
+
+/** What is known of a connection, on the scale of `performance.now()`. */
+interface Known {
+  readonly metAt: number
+  askedAt: number
+  /** When the server was asked that answered as a primary. */
+  primaryAt: number
 }
 
 /** The answer did not come in time. */
@@ -51,6 +63,9 @@ export class PoolEngine<C extends object> implements Engine {
   readonly #driver: Driver<C>
   /** Called when a statement that was given up is answered after all. */
   readonly #givenUp = new Map<C, () => void>()
+  readonly #known = new WeakMap<C, Known>()
+  /** When a server last refused a write as read-only. What a connection of before answers may be out of date: a logged-out session. */
+  #refusedAt = Number.NEGATIVE_INFINITY
 
   constructor(driver: Driver<C>) {
     this.dialect = driver.dialect
@@ -75,6 +90,7 @@ export class PoolEngine<C extends object> implements Engine {
     const isTogether = mode === 'together'
     let committing = false
     try {
+      await this.#believe(connection, ask)
       if (isTogether) {
         // In an open transaction BEGIN is only a warning, and our COMMIT would commit the application's work. Its own COMMIT
         // may be on its way, so ask once: the answer to that comes first.
@@ -93,12 +109,39 @@ export class PoolEngine<C extends object> implements Engine {
     } catch (error) {
       const reason = error instanceof Refusal || !driver.isOpen(connection) || isTogether ? error : leftOpen(error)
       const failure = reason instanceof Refusal ? reason.failure : driver.failureOf(reason)
+      if (failure.isReadOnly) this.#refusedAt = performance.now()
       if (this.#givenUp.has(connection)) throw isTogether && !committing ? rolledBack(reason, failure) : reason
       if (failure.destroy) driver.release(connection, true)
       else if (isTogether && !committing) this.#rollBack(connection)
       else driver.release(connection, isTogether)
       throw isTogether && !committing ? rolledBack(reason, failure) : reason
     }
+  }
+
+  /** After a write was refused as read-only: each connection has to show that it leads to a primary before it is used again. */
+  async #believe(connection: C, ask: Ask): Promise<void> {
+    const { isReplica } = this.#driver
+    if (isReplica === undefined) return
+    const now = performance.now()
+    const never = Number.NEGATIVE_INFINITY
+    const known = this.#known.get(connection) ?? { metAt: now, askedAt: never, primaryAt: never }
+    this.#known.set(connection, known)
+    if (known.primaryAt >= this.#refusedAt) return
+    if (now - known.askedAt > ASK_AGAIN) {
+      known.askedAt = now
+      const [row] = await ask(isReplica, {}).then(
+        ({ rows }) => rows,
+        error => {
+          throw new Refusal((error as Error).message, { retry: true, destroy: true }, error)
+        },
+      )
+      if (Number(row?.replica) === 0) known.primaryAt = now
+      if (known.primaryAt >= this.#refusedAt) return
+    }
+    throw new Refusal('read-only: this server became a replica, which may not have the last logouts', {
+      retry: true,
+      destroy: now - known.metAt > LEAVE_AGAIN,
+    })
   }
 
   /** Takes a connection before `end`. One that comes later goes back at once. */

@@ -8,6 +8,9 @@ const NO_DEADLINE = 10_000
 /** The store gives up this many ms before the deadline, because its error tells more than the caller's timer. */
 const HEADSTART = 10
 
+/** What closes one connection closes others with it: in this time their pool hears of it, in ms. */
+const CLOSING = 50
+
 /** The meaning of an error. */
 export interface Failure {
   /** Whether something may have been written. */
@@ -16,11 +19,14 @@ export interface Failure {
   readonly retry: boolean
   /** Whether the connection must be destroyed. Only pools ask. */
   readonly destroy?: boolean
+  /** Whether the server takes no writes: it may be a replica by now. Tried once more, on a server that says it is a primary. */
+  readonly isReadOnly?: boolean
   /** What the developer can do about it. */
   readonly hint?: string
 }
 
 export const NOT_APPLIED: Failure = { outcome: 'not-applied', retry: false }
+export const READ_ONLY: Failure = { ...NOT_APPLIED, destroy: true, isReadOnly: true }
 /** For an error about a table or a column that is not there. */
 export const NOT_MIGRATED: Failure = {
   ...NOT_APPLIED,
@@ -62,7 +68,7 @@ function causeOf(error: unknown, { hint }: Failure): unknown {
 
 /**
  * Runs `attempt` until it succeeds, fails for good, or `end` is near; once more if a read met a closed connection, since
- * servers close idle ones. Full jitter: two calls must not collide again.
+ * servers close idle ones, or a write a read-only server. Full jitter: two calls must not collide again.
  */
 export async function retry<T>(
   operation: StoreOperation,
@@ -70,16 +76,16 @@ export async function retry<T>(
   failureOf: (error: unknown) => Failure,
   attempt: () => T | Promise<T>,
 ): Promise<T> {
-  let mayRepeat = isReading(operation)
+  let mayRepeat = true
   for (let pause = 2; ; pause = Math.min(pause * 2, 50)) {
     try {
       if (performance.now() >= end) throw new Refusal('the deadline passed before the database was asked')
       return await attempt()
     } catch (error) {
       const failure = error instanceof Refusal ? error.failure : failureOf(error)
-      const wait = Math.random() * pause
-      const isRepeated = mayRepeat && failure.destroy === true
+      const isRepeated = mayRepeat && failure.destroy === true && (isReading(operation) || failure.isReadOnly === true)
       if (isRepeated) mayRepeat = false
+      const wait = isRepeated ? CLOSING : Math.random() * pause
       if (!(failure.retry || isRepeated) || performance.now() + wait >= end) throw storeError(operation, error, failure)
       await setTimeout(wait)
     }

@@ -116,8 +116,12 @@ export function ddl(names: Names, dialect: Dialect): readonly string[] {
   return [...table('sessions', SESSION_COLUMNS, 'id'), ...table('users', USER_COLUMNS, 'user_id, namespace')]
 }
 
-/** Whether both tables are there. @throws Refusal that names each difference of a table with another schema */
+/** Whether both tables are there. @throws Refusal that names each difference of a table with another schema, or an encoding */
 export function* isMigrated(names: Names, dialect: Dialect): Steps<boolean> {
+  if (dialect.encodingFault !== undefined) {
+    const [row] = (yield [dialect.encodingFault, {}]).rows
+    if (typeof row?.fault === 'string') throw new Refusal(row.fault)
+  }
   const sessions = yield* isThere(names, 'sessions', SESSION_COLUMNS, dialect)
   return (yield* isThere(names, 'users', USER_COLUMNS, dialect)) && sessions
 }

@@ -27,6 +27,7 @@ const OPTIONS: OptionsOf<D1StoreOptions> = {
 export class D1Store extends SqlStore {
   declare protected readonly engine: D1Engine
   protected override readonly batch = 250
+  readonly isPerRequest = true
 
   /** Asks and creates nothing. @throws TypeError for a database or an option of the wrong kind */
   constructor(database: D1Client, options: D1StoreOptions = {}) {

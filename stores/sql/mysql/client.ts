@@ -1,5 +1,5 @@
 // The part of mysql2 that the store uses, and the meaning of its errors.
-import { type Failure, NOT_APPLIED, NOT_MIGRATED } from '../base/retry.ts'
+import { type Failure, NOT_APPLIED, NOT_MIGRATED, READ_ONLY } from '../base/retry.ts'
 
 /** The part of a connection of mysql2 that the store uses. One of `mysql2/promise` has it as `connection`. */
 export interface MysqlConnection {
@@ -45,8 +45,7 @@ const FAILURES = new Map<number, Failure>([
   ...[1213, 1205, 1020].map(errno => [errno, BUSY] as const),
   // The application left a transaction open on this connection, or locked tables.
   ...[1568, 1792, 1099, 1100].map(errno => [errno, ELSEWHERE] as const),
-  // Read-only: a server that was the primary once. The address may lead to another one by now.
-  ...[1290, 1836].map(errno => [errno, { ...NOT_APPLIED, destroy: true }] as const),
+  ...[1290, 1836].map(errno => [errno, READ_ONLY] as const),
   // Unknown table, column or database; a column without default; NULL where none may be; wrong or too long values.
   ...[1146, 1054, 1049, 1364, 1048, 1366, 1406, 1265].map(errno => [errno, NOT_MIGRATED] as const),
 ])

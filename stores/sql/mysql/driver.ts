@@ -49,6 +49,7 @@ export const MYSQL = {
 
 const GREETING = `SELECT CONNECTION_ID() AS id,
     CONCAT_WS('|', @@hostname, @@port, @@server_id, @@datadir, @@version) AS name,
+    CONCAT_WS(' ', @@character_set_client, @@character_set_connection, @@character_set_results) AS charsets,
     @@SESSION.autocommit AS autocommit, '' IS NULL AS no_empty_text LIMIT 1`
 /** Keeps the application's settings, for UNBOUND to set them again. */
 const BOUND = 'SET @coatcheck_idle = @@SESSION.wait_timeout,'
@@ -80,6 +81,8 @@ const asItIs = (_: unknown, next: () => unknown) => next()
 export class MysqlDriver implements Driver<MysqlConnection> {
   readonly dialect = MYSQL
   readonly failureOf = failureOf
+  // MariaDB 12 has a word, not a number.
+  readonly isReplica = "SELECT CAST(@@GLOBAL.read_only AS CHAR) NOT IN ('0', 'OFF') AS replica"
   // Overrules completion_type, which would begin another transaction or close the connection.
   readonly commit = 'COMMIT AND NO CHAIN NO RELEASE'
   readonly rollBack = 'ROLLBACK AND NO CHAIN NO RELEASE'
@@ -201,6 +204,13 @@ export class MysqlDriver implements Driver<MysqlConnection> {
       if (Number(row!.autocommit) === 0)
         throw new Refusal(
           'autocommit is off on the connections of this pool: no write would be committed, no logout seen',
+        )
+      const charset = String(row!.charsets)
+        .split(' ')
+        .find(name => name !== 'utf8mb4')
+      if (charset !== undefined)
+        throw new Refusal(
+          `the connections of this pool speak ${charset}, and names would come back changed: createPool({ charset: 'utf8mb4' }), and SET NAMES utf8mb4 where init_connect or the application says another`,
         )
       // The namespace '' would become NULL: no login would succeed, and all lists would be empty.
       if (Number(row!.no_empty_text) === 1)

@@ -1,7 +1,7 @@
 // PostgreSQL's SQL and errors, for all drivers.
 import { createHash } from 'node:crypto'
 import { type Compiled, compile, type Dialect } from '../base/engine.ts'
-import { type Failure, NOT_APPLIED, NOT_MIGRATED } from '../base/retry.ts'
+import { type Failure, NOT_APPLIED, NOT_MIGRATED, READ_ONLY } from '../base/retry.ts'
 
 const epoch = (clock: string) => `(extract(epoch FROM ${clock}) * 1000)::bigint`
 const BY_BYTES = 'text COLLATE "C"'
@@ -25,6 +25,14 @@ export const DIALECT: Dialect = {
     FROM pg_attribute a LEFT JOIN pg_collation c ON c.oid = a.attcollation
     WHERE a.attrelid = to_regclass(COALESCE(quote_ident(:schema) || '.', '') || quote_ident(:table))
       AND a.attnum > 0 AND NOT a.attisdropped`,
+  // SQL_ASCII keeps all bytes as they come.
+  encodingFault: `SELECT CASE
+      WHEN current_setting('server_encoding') NOT IN ('UTF8', 'SQL_ASCII') THEN 'the encoding of the database is '
+        || current_setting('server_encoding') || ', which has no place for every name: CREATE DATABASE '
+        || quote_ident(current_database() || '_utf8') || ' ENCODING ''UTF8'' TEMPLATE template0'
+      WHEN upper(current_setting('client_encoding')) <> 'UTF8' THEN 'client_encoding is '
+        || current_setting('client_encoding') || ', and pg and postgres speak UTF8: SET client_encoding = ''UTF8'''
+    END AS fault`,
   // CREATE ... IF NOT EXISTS by two at once ends in a unique violation of the catalogue.
   alone: `SELECT pg_advisory_xact_lock(hashtextextended('coatcheck', 0))`,
 }
@@ -58,8 +66,7 @@ export function failureOf(error: unknown): Failure {
   // A statement that was prepared before an ALTER: in all languages the routine says so.
   const isOutdated = state === '0A000' && (error as { routine?: unknown }).routine === 'RevalidateCachedQuery'
   if (ELSEWHERE.has(state) || isOutdated) return { ...NOT_APPLIED, retry: true, destroy: true }
-  // A server that takes no writes: the address may lead to another one by now.
-  if (state === '25006') return { ...NOT_APPLIED, destroy: true }
+  if (state === '25006') return READ_ONLY
   if (FOREIGN.has(state)) return NOT_MIGRATED
   return { ...NOT_APPLIED, retry: AGAIN.has(state) || NOT_PREPARED.has(state) }
 }

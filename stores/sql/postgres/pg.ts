@@ -81,6 +81,7 @@ export function pgDriver(pool: PgPool, prepare: boolean): Driver<PgClient> {
     cancel: client => cancelStatement(client, options?.stream),
     isOpen: client => (client.getTransactionStatus?.() ?? 'I') !== 'I',
     failureOf,
+    isReplica: 'SELECT pg_is_in_recovery()::int AS replica',
   }
 }
 

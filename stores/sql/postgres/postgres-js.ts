@@ -204,6 +204,8 @@ function withoutConnection(error: unknown): Refusal {
 export const isPostgresJs = (given: unknown): given is PostgresJs =>
   typeof given === 'function' && typeof (given as { unsafe?: unknown }).unsafe === 'function'
 
+let isWarned = false
+
 /** Refuses a `sql` that is not the whole pool, or changes the rows that come back. @throws TypeError */
 export function checkPostgresJs(sql: PostgresJs): PostgresJs {
   if (typeof sql.begin !== 'function')
@@ -212,5 +214,12 @@ export function checkPostgresJs(sql: PostgresJs): PostgresJs {
     )
   if (typeof sql.options?.transform?.row?.from === 'function')
     throw new TypeError('PostgresStore cannot use a client with transform.row: give it one of its own')
+  if (sql.options?.fetch_types !== false && !isWarned) {
+    isWarned = true
+    process.emitWarning(
+      'PostgresStore: give postgres() `fetch_types: false`, else a connection that is cut while it begins ends the process',
+      { type: 'CoatcheckWarning', code: 'COATCHECK_FETCH_TYPES' },
+    )
+  }
   return sql
 }

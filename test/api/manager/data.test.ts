@@ -190,3 +190,11 @@ describe('a writer for whom earlier ones left no time', () => {
     expect(await earlier).toMatchObject({ operation: 'update', outcome: 'unknown' })
   })
 })
+
+it('where one request cannot wait for another, as on Workers, no parallel update is lost either', async () => {
+  const store = Object.assign(new MemoryStore(), { isPerRequest: true })
+  const sessions = new SessionManager({ store, sweepInterval: false, initial: () => ({ n: 0 }) })
+  const session = await sessions.create()
+  await Promise.all(Array.from({ length: 20 }, () => sessions.update(session, data => void data.n++)))
+  expect((await sessions.get(session))?.data.n).toBe(20)
+})

@@ -297,6 +297,19 @@ describe('a bound session', () => {
     expect(made.types().filter(type => type === 'device-theft')).toHaveLength(1)
   })
 
+  it('is offered to no thief who adds another value to a copied cookie', async () => {
+    for (const added of ['A'.repeat(43), 'junk']) {
+      const made = setUp({ require: true })
+      const { secret } = await made.sessions.create({ user: ADA })
+      const thief = made.client()
+      for (const cookies of [`${secret}; session_id=${added}`, `${added}; session_id=${secret}`]) {
+        thief.jar.set('session_id', cookies)
+        expect(await thief.user()).toBe('ada')
+        expect(thief.challenge).toBeNull()
+      }
+    }
+  })
+
   it('does not end where a sibling host planted a value beside the right one, or beside none', async () => {
     const sessions = new SessionManager({ store: new MemoryStore(), now: testClock() })
     const edge = boundEdge(sessions, {}, { cookie: { path: '/app' } })

@@ -23,6 +23,15 @@ async function run<T>(
 }
 const turn = () => new Promise<void>(resolve => setImmediate(resolve))
 
+it('of a store that is per request, no writer waits for another', () => {
+  const queue = new WriteQueue(true)
+  const turns = [queue.enter('a', later(), late), queue.enter('a', later(), late)]
+  expect(turns).toEqual(Array(2).fill({ latest: null, waiting: new Set() }))
+  queue.leave('a')
+  queue.leave('a')
+  expect(queue.enter('a', later(), late)).not.toBeInstanceOf(Promise)
+})
+
 it('writers of one session take turns, in the order in which they came', async () => {
   const queue = new WriteQueue()
   const log: string[] = []

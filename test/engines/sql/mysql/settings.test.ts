@@ -2,7 +2,7 @@
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import type mysql from 'mysql2/promise'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { soon } from '../../../support/deadlines.ts'
+import { soon, within } from '../../../support/deadlines.ts'
 import { describeEngine } from '../../../support/services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../../support/services/mariadb.ts'
 import { NOW, record } from '../../../support/sql/records.ts'
@@ -79,6 +79,39 @@ describeEngine('mariadb', 'settings of MariaDB and of mysql2', () => {
     expect(await store.create(one, call())).toBe('created')
     const [[after]] = (await pool.query('SELECT CONNECTION_ID() AS id')) as any
     expect(after.id).not.toBe(before.id)
+  })
+
+  it.each(["charset: 'latin1'", 'SET NAMES latin1', 'SET NAMES utf8mb3'])(
+    'with %s all is refused, and how to mend it',
+    async how => {
+      const isOption = how.startsWith('charset')
+      const store = isOption ? new MysqlStore(server.pool({ charset: 'latin1' })) : after(how)
+      const mend = /speak (latin1|utf8mb3), and names would come back changed: createPool\(\{ charset: 'utf8mb4' \}\)/
+      await expect(store.migrate()).rejects.toThrow(mend)
+      await expect(store.isMigrated()).rejects.toThrow(mend)
+      await expect(store.create(record(), call())).rejects.toMatchObject({ outcome: 'not-applied' })
+    },
+  )
+
+  it('after a write that the server refused as read-only no read is answered until it is a primary', async () => {
+    const admin = server.pool({ connectionLimit: 1 })
+    await admin.query("CREATE USER app@'%'")
+    await admin.query("GRANT SELECT, INSERT, UPDATE, DELETE ON *.* TO app@'%'")
+    const store = new MysqlStore(server.pool({ user: 'app', password: '', connectionLimit: 2 }))
+    const one = record({ userId: '403' })
+    const short = () => ({ now: NOW, deadline: within(400) })
+    await store.create(one, call())
+    await admin.query('SET GLOBAL read_only = 1')
+    try {
+      expect(await store.read(one.key, call())).toEqual(one)
+      await expect(store.create(record(), short())).rejects.toMatchObject({ outcome: 'not-applied' })
+      const failed = await Promise.resolve(store.read(one.key, short())).catch((error: Error) => error)
+      expect(String((failed as Error).cause)).toContain('read-only')
+    } finally {
+      await admin.query('SET GLOBAL read_only = 0')
+    }
+    expect(await store.read(one.key, call())).toEqual(one)
+    expect(await store.create(record(), call())).toBe('created')
   })
 
   const EMPTY_IS_NULL = "SET sql_mode = CONCAT(@@sql_mode, ',EMPTY_STRING_IS_NULL')"

@@ -2,7 +2,7 @@
 import type { EventEmitter } from 'node:events'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { soon, within } from '../../../support/deadlines.ts'
 import { describeEngine } from '../../../support/services/engines.ts'
 import { type PostgresServer, startPostgres } from '../../../support/services/postgres.ts'
@@ -26,8 +26,73 @@ describeEngine('postgresql', 'settings of PostgreSQL and of pg', () => {
     const store = new PostgresStore(pool)
     await pool.query('SET default_transaction_read_only = on')
     const one = record()
-    await expect(store.create(one, call())).rejects.toMatchObject({ outcome: 'not-applied' })
     expect(await store.create(one, call())).toBe('created')
+  })
+
+  describe('after a write that the server refused', () => {
+    const one = record({ userId: '45' })
+    let store: PostgresStore
+    let pool: pg.Pool
+    // Found before the server's own: it stands for a primary that became a replica and kept its connections.
+    const becomes = async (role: 'primary' | 'replica') => {
+      await admin.query(
+        `CREATE OR REPLACE FUNCTION public.pg_is_in_recovery() RETURNS bool LANGUAGE sql AS 'SELECT ${role === 'replica'}'`,
+      )
+    }
+    beforeAll(async () => {
+      await becomes('primary')
+      pool = server.pool({ max: 2, options: '-c search_path=public,pg_catalog' })
+      store = new PostgresStore(pool)
+      await store.create(one, call())
+      await Promise.all([store.read(one.key, call()), store.listUser('45', 'session', call())])
+    })
+    const readOnly = async () => {
+      const [a, b] = [await pool.connect(), await pool.connect()]
+      for (const client of [a, b]) {
+        await client.query('SET default_transaction_read_only = on')
+        client.release()
+      }
+    }
+    const short = () => ({ now: NOW, deadline: within(400) })
+
+    it('a replica answers no read, and the event says why; a primary is read again', async () => {
+      await readOnly()
+      await becomes('replica')
+      expect(await store.read(one.key, call())).toEqual(one)
+      await expect(store.create(record(), short())).rejects.toMatchObject({ outcome: 'not-applied' })
+      const failed = await Promise.resolve(store.read(one.key, short())).catch((error: Error) => error)
+      expect(String((failed as Error).cause)).toContain('read-only')
+      await expect(store.touch(one.key, NOW, NOW, short())).rejects.toMatchObject({ outcome: 'not-applied' })
+      await becomes('primary')
+      expect(await store.read(one.key, call())).toEqual(one)
+      expect(await store.create(record(), call())).toBe('created')
+    })
+
+    it('a primary goes on being read', async () => {
+      await readOnly()
+      await admin.query('ALTER ROLE postgres SET default_transaction_read_only = on')
+      try {
+        await expect(store.create(record(), short())).rejects.toMatchObject({ outcome: 'not-applied' })
+        expect(await store.read(one.key, call())).toEqual(one)
+      } finally {
+        await admin.query('ALTER ROLE postgres RESET default_transaction_read_only')
+      }
+    })
+  })
+
+  it('a database or a client that does not speak UTF8 is refused by migrate and by a look, with the line to run', async () => {
+    await admin.query("CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+    const latin = server.pool({ connectionString: server.url().replace(/[^/]*$/, 'latin') })
+    // By the application: both drivers begin with UTF8.
+    const set = server.pool({ max: 1 })
+    await set.query("SET client_encoding = 'LATIN1'")
+    for (const [pool, mend] of [
+      [latin, /LATIN1.*: CREATE DATABASE latin_utf8 ENCODING 'UTF8'/],
+      [set, /client_encoding is LATIN1.*: SET client_encoding = 'UTF8'/],
+    ] as const) {
+      await expect(new PostgresStore(pool).migrate()).rejects.toThrow(mend)
+      await expect(new PostgresStore(pool).isMigrated()).rejects.toThrow(mend)
+    }
   })
 
   it('a logout by an old ID is told as one where the server refuses to forget what led to the session', async () => {
