@@ -9,6 +9,7 @@ export {
   type DeleteUserOptions,
   FORWARD_LIFETIME,
   type Forward,
+  MAX_DATA_BYTES,
   type ReadAnswer,
   type RecordChange,
   type ReplaceOptions,

@@ -21,7 +21,10 @@ export const OPTIONS = {
   'single-slot': { value: null, text: "the store's option singleSlot", only: 'Redis' },
   namespace: { value: 'NAME', text: 'one tenant: its users alone' },
   'min-password-version': { value: 'N', text: 'refuses logins that verified an older password', of: 'invalidate-user' },
-  timeout: { value: 'TIME', text: 'how long each call waits for the store, such as 500ms, 10s, 1m (default: 10s)' },
+  timeout: {
+    value: 'TIME',
+    text: 'how long it may take in all, such as 500ms, 10s, 1m (default: 10s for each question to the store)',
+  },
   yes: { value: null, short: 'y', text: 'do it without asking', of: 'invalidate-all' },
   json: { value: null, text: 'JSON on standard output, one object per line' },
   help: { value: null, short: 'h', text: 'this text' },
@@ -97,6 +100,9 @@ export interface Run {
   /** USER and KEY, checked. */
   readonly user: string | null
   readonly key: string | null
+  /** How long it may take, in ms; `null` if that is not given. */
+  readonly timeout: number | null
+  readonly minPasswordVersion: number | undefined
 }
 
 /** A word of the command line in a message, unless it may be a URL, a session ID or a key. */
@@ -153,19 +159,17 @@ export function parseArguments(argv: readonly string[]): Run | 'help' | 'version
     throw new UsageError(`${missing} is missing: coatcheck ${usageOf(command)}`)
   if (rest.length > taken.length)
     throw new UsageError(`there is one word too many${shown(rest.at(-1)!)}: coatcheck ${usageOf(command)}`)
-  if (command === 'doctor') {
-    if (rest[0] !== undefined) given.set('store', rest[0])
-    return { command, given, user: null, key: null }
-  }
+  if (command === 'doctor' && rest.length > 0) given.set('store', rest.pop()!)
   const [user = null, key = null] = rest
-  if (user !== null && !/^[^\p{Cc}]{1,128}$/u.test(user))
+  // Characters as the manager counts them: most emoji are two.
+  if (user !== null && !(user.length <= 128 && /^\P{Cc}+$/u.test(user)))
     throw new UsageError('USER: expected text of 1 to 128 characters without control characters')
   // Not repeated: it may be a session ID.
   if (key !== null && !KEY.test(key))
     throw new UsageError(
       'KEY: expected a key of 46 characters, as list prints them (a session ID has 43, and belongs in no command line)',
     )
-  return { command, given, user, key }
+  return { command, given, user, key, timeout: timeoutOf(given), minPasswordVersion: minPasswordVersionOf(given) }
 }
 
 /** @throws UsageError for an option that would do nothing with this store */
@@ -178,15 +182,16 @@ export function checkKind(given: Given, kind: 'SQL stores' | 'Redis'): void {
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 
-/** How long each call waits, in ms. */
-export function timeoutOf(given: Given): number {
-  const [, count = '', unit = ''] = /^(\d{1,9})(ms|s|m|h)$/.exec(given.get('timeout') ?? '10s') ?? []
+function timeoutOf(given: Given): number | null {
+  const text = given.get('timeout')
+  if (text === undefined) return null
+  const [, count = '', unit = ''] = /^(\d{1,9})(ms|s|m|h)$/.exec(text) ?? []
   const time = Number(count) * (UNITS[unit] ?? 0)
   if (time > 0 && time <= UNITS.h!) return time
   throw new UsageError('--timeout: expected a time of at most 1h, such as 500ms, 10s or 1m')
 }
 
-export function minPasswordVersionOf(given: Given): number | undefined {
+function minPasswordVersionOf(given: Given): number | undefined {
   const text = given.get('min-password-version')
   if (text === undefined) return undefined
   if (/^\d{1,10}$/.test(text) && Number(text) <= 0xffff_ffff) return Number(text)

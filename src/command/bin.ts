@@ -21,6 +21,6 @@ process.on('SIGINT', () => process.exit(EXIT.interrupted))
 process.on('SIGTERM', () => process.exit(EXIT.terminated))
 
 const { argv, env, stdin, stdout, stderr } = process
-process.exitCode = await main(argv.slice(2), { stdout, stderr, env, ask: stdin.isTTY && stderr.isTTY ? ask : null })
-// Whatever a driver keeps open.
-setTimeout(() => process.exit(), 2000).unref()
+const code = await main(argv.slice(2), { stdout, stderr, env, ask: stdin.isTTY && stderr.isTTY ? ask : null })
+// Whatever a driver keeps open. What was said is written first.
+stderr.write('', () => process.exit(code))

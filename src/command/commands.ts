@@ -13,37 +13,44 @@ export interface Task extends Run {
   readonly sql: SqlStore | null
   /** Of the namespace, if one is named. */
   readonly sessions: Sessions
-  readonly minPasswordVersion: number | undefined
   readonly output: Output
-  /** Asks the person at the terminal. */
-  readonly ask: (question: string) => Promise<string>
+  /** Asks the person at the terminal; `null` only where --yes is given. */
+  readonly ask: ((question: string) => Promise<string>) | null
+}
+
+/** What a command has to tell at its end. */
+interface Told {
+  readonly text: string
+  readonly value: object
+  /** If nothing was found, the options may be wrong. */
+  readonly found?: number
 }
 
 /** Creates the tables, and says whether there was anything to do. */
-async function migrate({ sql, name, output }: Task): Promise<void> {
+async function migrate({ sql, name }: Task): Promise<Told> {
   if (sql === null)
-    return output.result(`${name}: there is nothing to migrate, Redis needs no tables.`, { migrated: false })
+    return { text: `${name}: there is nothing to migrate, Redis needs no tables.`, value: { migrated: false } }
   const wasThere = await sql.isMigrated()
   if (!wasThere) await sql.migrate()
   const text = wasThere
     ? 'the tables are there, nothing was changed.'
     : 'the tables were missing and have been created.'
-  await output.result(`${name}: ${text}`, { migrated: !wasThere })
+  return { text: `${name}: ${text}`, value: { migrated: !wasThere } }
 }
 
 /** Removes expired records. */
-async function sweep({ sessions, sql, name, output }: Task): Promise<void> {
+async function sweep({ sessions, sql, name }: Task): Promise<Told> {
   const removed = await sessions.sweep()
   const text =
     sql === null ? `${name} removes expired sessions by itself.` : `${counted(removed, 'expired record')} removed.`
-  await output.result(text, { removed })
+  return { text, value: { removed } }
 }
 
-async function count({ sessions, given, output }: Task): Promise<void> {
+async function count({ sessions, given }: Task): Promise<Told> {
   const found = await sessions.count()
   const namespace = given.get('namespace')
   const users = namespace === undefined ? '' : ` of users of ${namespace}`
-  await output.result(`${counted(found, 'live session')}${users}.`, { count: found })
+  return { text: `${counted(found, 'live session')}${users}.`, value: { count: found }, found }
 }
 
 /** With the namespace if all are listed. */
@@ -84,54 +91,43 @@ const objectOf = ({ key, user, createdAt, seenAt, expiresAt, absoluteExpiresAt, 
 })
 
 /** The sessions of one user, or all of them, page by page, as fast as they are read. */
-async function list(task: Task): Promise<void> {
-  const { output, sessions, user } = task
+async function list({ output, sessions, user }: Task): Promise<Pick<Told, 'found'>> {
   let found = 0
   for await (const info of user === null ? sessions.all() : await sessions.list(user)) {
     if (!output.json && found === 0) output.line(row(HEAD), {})
     found += 1
     output.line(row(cellsOf(info)), objectOf(info))
-    if (found % 100 === 0) await output.flush()
+    if (found % 100 === 0 && !(await output.flush())) return {}
   }
   await output.flush()
-  if (!output.json) output.say(`${counted(found)}${user === null ? '' : ` of ${whose(user)}`}.`)
-  if (found === 0) hintFor(task)
+  output.note(`${counted(found)}${user === null ? '' : ` of ${whose(user)}`}.`)
+  return { found }
 }
 
 /** A user in a sentence; one that looks like a session ID is not repeated. */
 const whose = (user: string): string => (/^[A-Za-z0-9_-]{43}$/.test(user) ? 'that user' : `user ${plain(user)}`)
 
-/** If nothing was found. */
-function hintFor({ sql, output }: Task): void {
-  const options = sql === null ? '--prefix and --namespace' : '--table, --schema and --namespace'
-  if (!output.json) output.say(`If there should be some, see whether ${options} are as in the application.`)
-}
-
 /** Ends one session by its key. */
-async function revoke(task: Task): Promise<void> {
-  const { sessions, user, key, output } = task
-  const isEnded = await sessions.revoke(user!, key!)
+async function revoke({ sessions, user, key }: Task): Promise<Told> {
+  const ended = (await sessions.revoke(user!, key!)) ? 1 : 0
   const none = `0 sessions ended: ${whose(user!)} has none with this key.`
-  await output.result(isEnded ? `1 session of ${whose(user!)} ended.` : none, { ended: isEnded ? 1 : 0 })
-  if (!isEnded) hintFor(task)
+  return { text: ended ? `1 session of ${whose(user!)} ended.` : none, value: { ended }, found: ended }
 }
 
 /** Ends all sessions of one user. */
-async function endUser(task: Task): Promise<void> {
-  const { sessions, user, minPasswordVersion, output } = task
-  const count = await sessions.invalidateUser(user!, minPasswordVersion === undefined ? {} : { minPasswordVersion })
+async function endUser({ sessions, user, minPasswordVersion }: Task): Promise<Told> {
+  const ended = await sessions.invalidateUser(user!, minPasswordVersion === undefined ? {} : { minPasswordVersion })
   const refused =
     minPasswordVersion === undefined ? '' : ` Logins below password version ${minPasswordVersion} are refused.`
-  await output.result(`${counted(count)} of ${whose(user!)} ended.${refused}`, { ended: count })
-  if (count === 0) hintFor(task)
+  return { text: `${counted(ended)} of ${whose(user!)} ended.${refused}`, value: { ended }, found: ended }
 }
 
 /** Logs everyone out; asks first, unless told not to. */
-async function endAll(task: Task): Promise<void> {
-  const { sessions, given, output } = task
+async function endAll(task: Task): Promise<Told> {
+  const { sessions, given } = task
   if (!given.has('yes') && !(await isWanted(task))) throw new Failure('nothing was ended, since the answer was not yes')
-  const count = await sessions.invalidateAll()
-  await output.result(`${counted(count)} ended.`, { ended: count })
+  const ended = await sessions.invalidateAll()
+  return { text: `${counted(ended)} ended.`, value: { ended }, found: ended }
 }
 
 async function isWanted({ name, sessions, given, output, ask }: Task): Promise<boolean> {
@@ -139,8 +135,17 @@ async function isWanted({ name, sessions, given, output, ask }: Task): Promise<b
   const namespace = given.get('namespace')
   const [whom, those] = namespace === undefined ? ['every user', ''] : [`every user of ${namespace}`, ' of theirs']
   output.say(`${name}: this logs ${whom} out. It ends ${counted(count)}${those}, and all remember tokens.`)
-  return (await ask('Type yes to go on:')).trim().toLowerCase() === 'yes'
+  return (await ask!('Type yes to go on:')).trim().toLowerCase() === 'yes'
 }
 
-/** By the names of the commands. */
-export const RUN = { migrate, sweep, count, list, revoke, 'invalidate-user': endUser, 'invalidate-all': endAll }
+const RUN = { migrate, sweep, count, list, revoke, 'invalidate-user': endUser, 'invalidate-all': endAll }
+
+/** Runs a command by its name, and tells what came of it. */
+export async function runCommand(name: keyof typeof RUN, task: Task): Promise<void> {
+  const { output, sql } = task
+  const { text, value, found }: Partial<Told> = await RUN[name](task)
+  if (text !== undefined) await output.result(text, value!)
+  if (found !== 0) return
+  const options = sql === null ? '--prefix and --namespace' : '--table, --schema and --namespace'
+  output.note(`If there should be some, see whether ${options} are as in the application.`)
+}

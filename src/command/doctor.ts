@@ -4,6 +4,7 @@ import { Failure, plain, safeMessageOf, usageIn } from './errors.ts'
 import type { Output } from './output.ts'
 import type { StoreUrl } from './store-url.ts'
 import type { OpenStore, Sessions } from './stores.ts'
+import { NO_ANSWER, type TimeLimit } from './time-limit.ts'
 
 interface Finding {
   readonly text: string
@@ -15,6 +16,7 @@ interface Examination {
   readonly url: StoreUrl
   readonly given: Given
   readonly output: Output
+  readonly limit: TimeLimit
   readonly open: () => Promise<OpenStore>
   readonly managerOf: (opened: OpenStore) => Sessions
 }
@@ -24,14 +26,14 @@ const ADVICE: readonly (readonly [said: RegExp, todo: string])[] = [
   [/another schema/, 'make the table as coatcheck ddl prints it, or drop it and migrate: that logs everyone out'],
   [/ECONNREFUSED/, 'nothing listens there: start the server, or correct host and port'],
   [/ENOTFOUND|EAI_AGAIN/, 'no host has this name: correct it'],
-  [/no answer within|TIMEDOUT|UNREACH/, 'the host does not answer: check the firewall, and host and port'],
+  [/\(connection\)|TIMEDOUT|Connection timeout|UNREACH/, 'the host is silent: check the firewall, host and port'],
   [/WRONGPASS|NOAUTH|28P01|ACCESS_DENIED_ERROR|using password|password auth|role .*does not exist/, WRONG_LOGIN],
   [/NOPERM|denied/i, 'grant this user the rights that the page of its store lists'],
   [/read.?only/i, 'this server takes no writes: name the primary'],
   [/\bOOM\b/, 'Redis is full, and logins fail: raise its maxmemory, or remove other data from it'],
   [/No space left|disk.*full|53100/i, 'the disk of the server is full: make room'],
   [/came too late/, 'set the clocks of both by NTP'],
-  [/did not answer in time/, 'the server is overloaded, or another transaction holds a lock: end that, or wait for it'],
+  [/no answer|in time|no time|deadline/, 'the server is overloaded, or another holds a lock: end that, or wait for it'],
   [/database .*does not exist|Unknown database/i, 'create the database, or correct its name'],
 ]
 
@@ -106,8 +108,9 @@ const tellTrial = (took: number): Finding => ({
 })
 
 /** @throws Failure if something is wrong */
-export async function doctor({ url, given, output, open, managerOf }: Examination): Promise<void> {
+export async function doctor({ url, given, output, limit, open, managerOf }: Examination): Promise<void> {
   let checks = 0
+  let isSilent = false
   const wrong: string[] = []
   const tell = (check: string, { text, todo }: Finding): void => {
     checks += 1
@@ -119,12 +122,13 @@ export async function doctor({ url, given, output, open, managerOf }: Examinatio
   /** Answers what was looked at; `null` if that failed. */
   const examine = async <T>(check: string, look: () => Promise<T>, judge: (seen: T) => Finding): Promise<T | null> => {
     try {
-      const seen = await look()
+      const seen = await limit.ask(check, look())
       tell(check, judge(seen))
       return seen
     } catch (error) {
       if (usageIn(error) !== null) throw error
       const text = safeMessageOf(error, url.secrets)
+      isSilent ||= text.startsWith(NO_ANSWER)
       const known = ADVICE.find(([said]) => said.test(text))
       tell(check, { text, todo: known?.[1] ?? 'put that right, and run coatcheck doctor again' })
       return null
@@ -143,10 +147,11 @@ export async function doctor({ url, given, output, open, managerOf }: Examinatio
       tell('persistence', { text: info.get('aof_enabled') === '1' ? 'an append-only file' : NO_FILE })
       tell('eviction', judgeEviction(info, given))
     }
-    if (sql !== null) await examine('tables', () => sql.isMigrated(), judgeTables)
+    if (sql !== null && !isSilent) await examine('tables', () => sql.isMigrated(), judgeTables)
     // By a clock that is wrong all may be well.
     if (wrong.every(check => check === 'clock')) await examine('session', () => tryOut(managerOf(opened)), tellTrial)
   }
   await output.flush()
-  if (wrong.length > 0) throw new Failure(`${wrong.length} of ${checks} checks failed`)
+  const rest = isSilent ? ', and the rest was not asked' : ''
+  if (wrong.length > 0) throw new Failure(`${wrong.length} of ${checks} checks failed: ${wrong.join(', ')}${rest}`)
 }

@@ -3,9 +3,6 @@ import { Failure, messageOf, plain } from './errors.ts'
 /** The output could not be written, such as to a full disk. */
 export class OutputFailed extends Failure {}
 
-/** The reader is gone, as `head` is after ten lines. */
-export class OutputClosed extends OutputFailed {}
-
 export type Stream = Pick<NodeJS.WriteStream, 'write' | 'on'>
 
 /** Standard output for results, standard error for everything else. */
@@ -15,6 +12,7 @@ export class Output {
   readonly #out: Stream
   readonly #err: Stream
   #piece = ''
+  #isRead = true
 
   constructor(out: Stream, err: Stream) {
     this.#out = out
@@ -25,7 +23,7 @@ export class Output {
   }
 
   /** A result: text for people, or an object as a line of JSON. */
-  result(text: string, value: object): Promise<void> {
+  result(text: string, value: object): Promise<boolean> {
     this.line(text, value)
     return this.flush()
   }
@@ -36,22 +34,30 @@ export class Output {
     this.#piece += `${this.json ? plain(JSON.stringify(value)) : text}\n`
   }
 
-  /** @throws OutputClosed, or why it could not be written */
-  flush(): Promise<void> {
+  /**
+   * Answers whether anyone still reads; `head` is gone after ten lines, and has all it wants.
+   * @throws OutputFailed
+   */
+  flush(): Promise<boolean> {
     const piece = this.#piece
     this.#piece = ''
     return new Promise((resolve, reject) => {
-      if (piece === '') return resolve()
+      if (piece === '' || !this.#isRead) return resolve(this.#isRead)
       this.#out.write(piece, error => {
-        if (!error) return resolve()
-        const { code } = error as NodeJS.ErrnoException
-        const isClosed = code === 'EPIPE' || code === 'ERR_STREAM_DESTROYED'
-        reject(isClosed ? new OutputClosed() : new OutputFailed(`the output could not be written: ${messageOf(error)}`))
+        const { code } = (error ?? {}) as NodeJS.ErrnoException
+        this.#isRead = code !== 'EPIPE' && code !== 'ERR_STREAM_DESTROYED'
+        if (!error || !this.#isRead) resolve(this.#isRead)
+        else reject(new OutputFailed(`the output could not be written: ${messageOf(error)}`))
       })
     })
   }
 
-  /** A line for people beside the result. */
+  /** A line for people beside the result, none beside JSON. */
+  note(text: string): void {
+    if (!this.json) this.say(text)
+  }
+
+  /** A line for people. */
   say(text: string): void {
     this.#err.write(`${text}\n`)
   }

@@ -2,7 +2,6 @@
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import type { SessionManager, Store } from 'coatcheck'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
@@ -15,6 +14,7 @@ import type * as redis from 'redis'
 import type { Given } from './arguments.ts'
 import { Failure, messageOf } from './errors.ts'
 import type { StoreKind, StoreUrl } from './store-url.ts'
+import type { TimeLimit } from './time-limit.ts'
 
 export type SqlStore = PostgresStore | MysqlStore | SqliteStore
 /** User IDs are text: so a command reads those of every application, and prints them exactly. */
@@ -48,14 +48,12 @@ export interface OpenStore extends Pick<Connection, 'facts' | 'close'> {
 interface Opening {
   readonly url: StoreUrl
   readonly given: Given
-  /** How long a connection may take, in ms. */
-  readonly timeout: number
+  readonly limit: TimeLimit
   /** Whether a file that is not there may be made. */
   readonly makes: boolean
 }
 
 const ignore = () => {}
-const LATE = Symbol('late')
 /** How many calls go out at once: invalidate-all ends several users at a time. */
 const CONNECTIONS = 10
 
@@ -208,7 +206,7 @@ function load(name: string): unknown {
  * @throws Failure that says what to install, or an error of the driver, whose message may contain the password
  */
 export async function openStore(opening: Opening): Promise<OpenStore> {
-  const { url, timeout } = opening
+  const { url, limit } = opening
   if (url.kind === 'sqlite' && !opening.makes && !existsSync(url.url))
     throw new Failure('there is no such file: coatcheck migrate makes one')
   const drivers = Object.entries(DRIVERS[url.kind])
@@ -223,7 +221,7 @@ export async function openStore(opening: Opening): Promise<OpenStore> {
       broken.push(`${name} cannot be loaded (${messageOf(error)})`)
       continue
     }
-    if (driver !== null) return storeOver(connect(driver as never, url, timeout), opening)
+    if (driver !== null) return storeOver(connect(driver as never, url, limit.left), opening)
   }
   if (broken.length > 0) throw new Failure(broken.join('; '))
   const [first, ...others] = drivers.map(([name]) => name.replace('/promise', '')).filter(name => !/^node:/.test(name))
@@ -234,11 +232,10 @@ export async function openStore(opening: Opening): Promise<OpenStore> {
 /** Waits for a connection; one that is not made in time, or not at all, is given up. */
 async function storeOver(
   { client, ready, facts, close }: Connection,
-  { url, given, timeout }: Opening,
+  { url, given, limit }: Opening,
 ): Promise<OpenStore> {
-  const late = wait(timeout, LATE, { ref: false })
   try {
-    if ((await Promise.race([ready, late])) === LATE) throw new Failure(`no answer within ${timeout} ms`)
+    await limit.ask('connection', ready)
     const Sql = sqlStoreOf(url.kind)
     if (Sql !== null) {
       const sql = new Sql(client as never, optionsOf(given, 'table', 'schema'))

@@ -13,6 +13,8 @@ export const CLOCK_TOLERANCE = 300_000
 export const FORWARD_LIFETIME = 120_000 + CLOCK_TOLERANCE
 /** How long a call may take if its caller names no deadline, and the manager's default `storeTimeout`: 2 s, in ms. */
 export const DEFAULT_STORE_TIMEOUT = 2000
+/** How many bytes the data of an application may have: 1 MiB, less than any database takes in one value. */
+export const MAX_DATA_BYTES = 1_048_576
 /** How long ago a record must have expired before a sweep or a TTL may remove it: 5 minutes, in ms (clocks differ). */
 export const SWEEP_MARGIN = 300_000
 
@@ -37,7 +39,7 @@ export interface SessionRecord {
   readonly userName: string | null
   /** Which password the login verified: an unsigned 32-bit number. `null` counts as 0 when it is compared. */
   readonly passwordVersion: number | null
-  /** Opaque to the store: well-formed Unicode without NUL. */
+  /** Opaque to the store: well-formed Unicode without NUL, at most `MAX_DATA_BYTES` and 4096 bytes of UTF-8. */
   readonly data: string
   /** 1 at creation, also of a replacement; plus 1 at each update. A touch does not change it. */
   readonly version: number

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { SessionRecord } from '../contract/store.ts'
+import { MAX_DATA_BYTES, type SessionRecord } from '../contract/store.ts'
 import { type Case, HOUR, type Kit, MINUTE, rules, same, spoil } from './kit.ts'
 
 const TEXTS: readonly string[] = [
@@ -49,8 +49,9 @@ export const contents: readonly Case[] = [
         await kit.store.delete(record.key, { now: kit.now })
       }
     },
-    async 'keeps 100,000 characters of data, wide ones included'(kit) {
-      for (const data of ['x'.repeat(100_000), '😀'.repeat(25_000), `"${'\\u0001"'.repeat(10_000)}`]) {
+    async 'keeps as much data as an application may have, and what the manager adds, wide characters included'(kit) {
+      const most = MAX_DATA_BYTES + 4096
+      for (const data of ['x'.repeat(most), '😀'.repeat(most / 4), `"${'\\u0001"'.repeat(10_000)}`]) {
         const record = await kit.put({ data })
         assert.equal((await kit.find(record.key))?.data === data, true)
       }

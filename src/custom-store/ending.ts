@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { type Case, HOUR, MINUTE, rules } from './kit.ts'
+import { type SessionRecord, SWEEP_MARGIN } from '../contract/store.ts'
+import { type Case, CHAIN, DAY, forwardEnd, HOUR, MINUTE, rules, same } from './kit.ts'
 
 export const ending: readonly Case[] = rules({
   async 'ends a session once, and says so'(kit) {
@@ -63,11 +64,10 @@ export const ending: readonly Case[] = rules({
     assert.equal(await kit.deleteUser(userId), 1)
   },
   async 'spares the successor of the excepted session, however often it was replaced, and no other session'(kit) {
-    for (const times of [1, 2, 4]) {
+    for (const times of [1, 2, CHAIN]) {
       const userId = kit.user()
-      const old = await kit.put({ userId })
-      let last = old
-      for (let time = 0; time < times; time++) last = await kit.forward(last, kit.now + MINUTE)
+      const [old, ...chain] = (await kit.chain(await kit.put({ userId }), times)) as [SessionRecord, ...SessionRecord[]]
+      const last = chain.at(-1)!
       const [other, series] = [await kit.put({ userId }), await kit.put({ userId, kind: 'remember' })]
       const replaced = await kit.forward(await kit.put({ userId }))
       assert.equal(await kit.deleteUser(userId, { exceptKey: old.key }), 2)
@@ -156,13 +156,16 @@ export const ending: readonly Case[] = rules({
     assert.equal(await kit.create(kit.record({ userId, passwordVersion: 5 })), 'stale-login')
   },
   async 'holds a minimum password version until the later of all minPasswordVersionUntil, and no longer'(kit) {
-    const userId = kit.user()
-    const minPasswordVersionUntil = kit.now + HOUR
-    await kit.deleteUser(userId, { minPasswordVersion: 5, minPasswordVersionUntil })
-    await kit.deleteUser(userId, { minPasswordVersion: 5, minPasswordVersionUntil: kit.now + MINUTE })
-    const login = kit.record({ userId, passwordVersion: 4, expiresAt: kit.now + 2 * HOUR })
-    assert.equal(await kit.store.create(login, { now: minPasswordVersionUntil - 1 }), 'stale-login')
-    assert.equal(await kit.store.create(login, { now: minPasswordVersionUntil }), 'created')
+    for (const time of [HOUR, 400 * DAY]) {
+      const userId = kit.user()
+      const minPasswordVersionUntil = kit.now + time
+      await kit.deleteUser(userId, { minPasswordVersion: 5, minPasswordVersionUntil })
+      await kit.deleteUser(userId, { minPasswordVersion: 5, minPasswordVersionUntil: kit.now + MINUTE })
+      const expiresAt = kit.now + time + HOUR
+      const login = kit.record({ userId, passwordVersion: 4, expiresAt, absoluteExpiresAt: expiresAt })
+      assert.equal(await kit.store.create(login, { now: minPasswordVersionUntil - 1 }), 'stale-login')
+      assert.equal(await kit.store.create(login, { now: minPasswordVersionUntil }), 'created')
+    }
   },
   async 'begins anew with the minimum password version after an expired one, also with a lower one'(kit) {
     const userId = kit.user()
@@ -190,7 +193,9 @@ export const ending: readonly Case[] = rules({
     const userId = kit.user()
     const long = { createdAt: kit.now - 3 * HOUR, expiresAt: kit.now - HOUR }
     const dead = [await kit.put({ userId, ...long }), await kit.put({ userId, ...long }), await kit.put(long)]
-    const dying = await kit.put({ userId, expiresAt: kit.now - MINUTE })
+    const edge = kit.now - SWEEP_MARGIN
+    dead.push(await kit.put({ userId, createdAt: long.createdAt, expiresAt: edge - 1000 }))
+    const dying = await kit.put({ userId, createdAt: long.createdAt, expiresAt: edge + 1000 })
     const live = await kit.put({ userId })
     for (let removed = 2, calls = 0; removed > 0; calls++) {
       assert.ok(calls < 10_000, 'sweep never comes to an end')
@@ -199,7 +204,11 @@ export const ending: readonly Case[] = rules({
     }
     // Asked by a clock at which they were alive: only a record that was removed is absent then.
     for (const { key } of dead) assert.equal(await kit.store.read(key, { now: kit.now - 2 * HOUR }), null)
-    await kit.isExactly(dying, kit.now - 2 * MINUTE)
+    await kit.isExactly(dying, edge)
+    const [old, until] = [await kit.put(), kit.now + MINUTE]
+    const next = await kit.forward(old, until)
+    await kit.store.sweep(1000, { now: forwardEnd(kit.now, until) - 1 })
+    same(await kit.store.read(old.key, { now: kit.now }), { movedTo: next.key, salt: '', until })
     await kit.isExactly(live)
     assert.deepEqual(await kit.keys(userId), [live.key])
   },

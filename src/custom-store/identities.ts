@@ -35,6 +35,8 @@ function confusable(): string[] {
     `0${base}`,
     `${base}${'y'.repeat(180)}`,
     `${base}${'y'.repeat(179)}z`,
+    `${base}${'😀'.repeat(90)}`,
+    `${base}${'😀'.repeat(89)}😁`,
   ]
 }
 

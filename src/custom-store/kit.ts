@@ -15,6 +15,9 @@ import { randomNumbers } from './random.ts'
 
 export const MINUTE = 60_000
 export const HOUR = 60 * MINUTE
+export const DAY = 24 * HOUR
+/** So many new IDs of a session, two managers may make within the life of a forward. */
+export const CHAIN = 64
 
 /** Options of `testStore`. */
 export interface TestStoreOptions {
@@ -153,6 +156,13 @@ export class Kit {
     const result = await this.store.replace(record.key, record.version, next, options, { now: this.now })
     assert.equal(result, 'created')
     return next
+  }
+
+  /** A session and its successors, each with a forward to the next. */
+  async chain(first: SessionRecord, length: number): Promise<SessionRecord[]> {
+    const records = [first]
+    while (records.length <= length) records.push(await this.forward(records.at(-1)!, this.now + MINUTE))
+    return records
   }
 
   deleteUser(userId: string, over: Partial<DeleteUserOptions> = {}) {

@@ -268,6 +268,7 @@ const everywhere: readonly Case[] = [
       const userId = kit.user()
       const records: SessionRecord[] = []
       while (records.length < 1200) records.push(...(await all(100, () => kit.put({ userId }))))
+      assert.equal((await kit.keys(userId)).length, 1200)
       const [, ...lineages] = await Promise.all([
         kit.deleteUser(userId),
         ...records.filter((_, index) => index % 100 === 99).map(record => lineage(kit, record, 8)),

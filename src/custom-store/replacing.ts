@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { FORWARD_LIFETIME } from '../contract/store.ts'
-import { type Case, forwardEnd, HOUR, MINUTE, newWriteId, rules, same } from './kit.ts'
+import { type Case, CHAIN, forwardEnd, HOUR, MINUTE, newWriteId, rules, same } from './kit.ts'
 
 export const replacing: readonly Case[] = rules({
   async 'ends the old session and makes the new one live in a replace'(kit) {
@@ -210,12 +210,15 @@ export const replacing: readonly Case[] = rules({
       assert.equal(await kit.store.delete(old.key, { now: kit.now }), false)
     }
   },
-  async 'ends the last successor when the first session is ended through a chain of forwards'(kit) {
-    const first = await kit.put({ userId: kit.user() })
-    const second = await kit.forward(first)
-    const third = await kit.forward(second)
-    const last = await kit.forward(third)
-    assert.equal(await kit.store.delete(first.key, { now: kit.now }), true)
-    for (const record of [first, second, third, last]) await kit.isGone(record)
+  async 'ends the last successor when the first session is ended through a chain of forwards, of 64 too'(kit) {
+    for (const [length, userId] of [
+      [3, kit.user()],
+      [CHAIN, null],
+    ] as const) {
+      const chain = await kit.chain(await kit.put({ userId }), length)
+      assert.equal(await kit.store.delete(chain[0]!.key, { now: kit.now }), true)
+      await kit.isGone(chain[0]!)
+      for (const { key } of chain) assert.equal(await kit.store.read(key, { now: kit.now }), null)
+    }
   },
 })

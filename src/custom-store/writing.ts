@@ -1,6 +1,19 @@
 import assert from 'node:assert/strict'
 import { type Case, HOUR, MINUTE, rules } from './kit.ts'
 
+/** Whether it succeeds without a turn of the event loop. */
+async function isAtOnce(answer: Promise<unknown>): Promise<boolean> {
+  let isDone = false
+  answer.then(
+    () => {
+      isDone = true
+    },
+    () => {},
+  )
+  for (let hops = 0; hops < 50 && !isDone; hops++) await null
+  return isDone
+}
+
 export const writing: readonly Case[] = rules({
   async 'finds nothing under a key that was never stored'(kit) {
     assert.equal(await kit.store.read(kit.key(), { now: kit.now }), null)
@@ -26,6 +39,37 @@ export const writing: readonly Case[] = rules({
     assert.equal(await kit.store.update(record.key, 1, change, { now: kit.now + MINUTE }), 'updated')
     await kit.isExactly({ ...record, ...change, version: 2 })
     assert.deepEqual(await kit.keys(record.userId!), [record.key])
+  },
+  async 'counts versions on, beyond 16 and 32 bits'(kit) {
+    for (const version of [40_000, 0xffff_ffff]) {
+      const record = await kit.put({ version })
+      const change = kit.change()
+      assert.equal(await kit.store.update(record.key, version - 0x8000, change, { now: kit.now }), 'conflict')
+      assert.equal(await kit.store.update(record.key, version, change, { now: kit.now }), 'updated')
+      await kit.isExactly({ ...record, ...change, version: version + 1 })
+    }
+  },
+  async 'begins no write after its deadline: a call that comes late rejects, and writes nothing'(kit) {
+    const userId = kit.user()
+    const [record, old] = [await kit.put({ userId }), await kit.put({ userId })]
+    const [fresh, next] = [kit.record({ userId }), kit.successor(old)]
+    const call = { now: kit.now, deadline: performance.now() - 1 }
+    const late = [
+      () => kit.store.create(fresh, call),
+      () => kit.store.update(record.key, 1, kit.change(), call),
+      () => kit.store.touch(record.key, kit.now + 1, kit.now + HOUR, call),
+      () => kit.store.replace(old.key, 1, next, {}, call),
+      () => kit.store.delete(record.key, call),
+      () => kit.store.deleteUser(userId, { minPasswordVersionUntil: kit.now }, call),
+    ]
+    for (const write of late) {
+      const written = write()
+      // A store of this process that writes at once has begun nothing late: whoever calls it looks at the time.
+      if (await isAtOnce(written)) return
+      await assert.rejects(written)
+    }
+    for (const each of [record, old]) await kit.isExactly(each)
+    for (const { key } of [fresh, next]) assert.equal(await kit.store.read(key, { now: kit.now }), null)
   },
   async 'answers conflict to an update of another version and changes nothing'(kit) {
     const record = await kit.put()

@@ -1,4 +1,4 @@
-import { DEFAULT_STORE_TIMEOUT, type Store } from '../contract/store.ts'
+import { DEFAULT_STORE_TIMEOUT, MAX_DATA_BYTES, type Store } from '../contract/store.ts'
 import type { Codec } from '../data/codec.ts'
 import type { StandardSchemaV1 } from '../data/schema.ts'
 import type { SessionEvent } from '../session/events.ts'
@@ -43,7 +43,7 @@ export interface SessionOptions<
   schema?: StandardSchemaV1<Input, Data>
   /** Makes the data of a new session, and is its type. @default () => ({}) */
   initial?: () => Data
-  /** Bytes of encoded data. @default 16384 */
+  /** Bytes of encoded data, at most 1048576. @default 16384 */
   maxDataBytes?: number
   /** Text form of the data. @default JSON that refuses values that JSON would silently change */
   codec?: Codec
@@ -176,7 +176,7 @@ const MANAGER: OptionsOf<AnyOptions> = {
       value => typeof (value as StandardSchemaV1 | null)?.['~standard']?.validate === 'function',
     ),
     initial: aFunction,
-    maxDataBytes: wholeNumber(1),
+    maxDataBytes: wholeNumber(1, MAX_DATA_BYTES),
     codec: rule('{ encode(data), decode(text) }', value => {
       const { encode, decode } = (value ?? {}) as Partial<Codec>
       return typeof encode === 'function' && typeof decode === 'function'

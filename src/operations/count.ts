@@ -12,17 +12,20 @@ export async function countSessions(walker: Walker, options: CountOptions): Prom
   const { signal } = options
   if (signal?.aborted) throw signal.reason
   const { store } = walker.options
+  const begun = walker.begin()
   // Only a walk tells which namespace a session belongs to.
   if (walker.namespace === null && typeof store.count === 'function') {
     try {
-      return await walker.calls.count(walker.begin().call())
+      const { now, deadline } = begun.call()
+      return await walker.calls.count({ now, deadline: deadline - (deadline - performance.now()) / 2 })
     } catch (error) {
-      // One command may be too slow for many millions, while each page is not. In an outage the first page fails too.
+      // One command may be too slow for many millions, while each page is not. In an outage the first page fails too, in the
+      // time that is left.
       if (!(error instanceof SessionStoreError) || typeof store.scan !== 'function') throw error
     }
   }
   requireScan(walker, 'count')
   let count = 0
-  for await (const _ of recordsOf(walker, PAGE, signal)) count += 1
+  for await (const _ of recordsOf(walker, PAGE, signal, begun)) count += 1
   return count
 }

@@ -36,17 +36,19 @@ export function requireScan({ options }: Walker, method: string): void {
 
 /**
  * The pages of a walk, each with its own deadline: a caller may take its time between them. `now`: of a clock that stands
- * still.
+ * still; `first`: for whose first page the time has begun.
  */
 export async function* pagesOf(
   walker: Walker,
   limit: number,
   signal: AbortSignal | undefined,
   now?: number,
+  first = walker.begin(),
 ): AsyncGenerator<ScanPage, void, void> {
-  for (let cursor: string | null = null; ; ) {
+  let cursor: string | null = null
+  for (let begun = first; ; begun = walker.begin()) {
     if (signal?.aborted) throw signal.reason
-    const page: ScanPage = await walker.calls.scan(cursor, limit, walker.begin().call(now))
+    const page: ScanPage = await walker.calls.scan(cursor, limit, begun.call(now))
     yield page
     cursor = page.next
     if (cursor === null) return
@@ -60,10 +62,11 @@ export async function* recordsOf(
   walker: Walker,
   limit: number,
   signal: AbortSignal | undefined,
+  first = walker.begin(),
 ): AsyncGenerator<SessionRecord, void, void> {
   // A store that shows an entry twice (Redis, while its table shrinks) does so within two pages.
   let before = new Set<string>()
-  for await (const { records } of pagesOf(walker, limit, signal)) {
+  for await (const { records } of pagesOf(walker, limit, signal, undefined, first)) {
     const met = new Set<string>()
     for (const record of records) {
       const { key, kind, expiresAt, userId } = record

@@ -8,6 +8,9 @@ const NO_DEADLINE = 10_000
 /** The store gives up this many ms before the deadline, because its error tells more than the caller's timer. */
 const HEADSTART = 10
 
+/** What closes one connection closes others with it: in this time their pool hears of it, in ms. */
+const CLOSING = 50
+
 /** The meaning of an error. */
 export interface Failure {
   /** Whether something may have been written. */
@@ -80,9 +83,9 @@ export async function retry<T>(
       return await attempt()
     } catch (error) {
       const failure = error instanceof Refusal ? error.failure : failureOf(error)
-      const wait = Math.random() * pause
       const isRepeated = mayRepeat && failure.destroy === true && (isReading(operation) || failure.isReadOnly === true)
       if (isRepeated) mayRepeat = false
+      const wait = isRepeated ? CLOSING : Math.random() * pause
       if (!(failure.retry || isRepeated) || performance.now() + wait >= end) throw storeError(operation, error, failure)
       await setTimeout(wait)
     }

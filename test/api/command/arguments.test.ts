@@ -47,7 +47,8 @@ describe('a command line', () => {
     for (const user of ['18446744073709551615', '0', 'ada', '0190b2c4-0000-7000-8000-000000000000'])
       expect(parseArguments(['invalidate-user', user])).toMatchObject({ command: 'invalidate-user', user })
     expect(parseArguments(['invalidate-user', '--json', '--', '-ada'])).toMatchObject({ user: '-ada' })
-    for (const user of ['', 'a\tb', 'x'.repeat(129)])
+    expect(parseArguments(['list', '😀'.repeat(64)])).toMatchObject({ user: '😀'.repeat(64) })
+    for (const user of ['', 'a\tb', 'x'.repeat(129), '😀'.repeat(65)])
       expect(wrong('invalidate-user', '--', user)).toMatch(
         /^USER: expected text of 1 to 128 characters without control/,
       )

@@ -66,6 +66,14 @@ describeEngine('libsql', 'coatcheck on a file', () => {
     expect(running.child.exitCode).toBe(0)
   })
 
+  it('ends with 1 where doctor finds something, though its reader is gone', async () => {
+    writeFileSync(join(folder, 'empty.db'), '')
+    const running = startCoatcheck(['doctor', `sqlite:${join(folder, 'empty.db')}`], {})
+    running.child.stdout!.destroy()
+    await until('the end', () => expect(running.ended()).toBe(true))
+    expect(running.child.exitCode).toBe(1)
+  })
+
   it('prints a long list piece by piece, and ends quietly where its reader is gone', async () => {
     const command = on('long.db')
     await command.text('migrate')

@@ -57,7 +57,7 @@ const failToList = async ({ store, node, begun }: At) => {
 
 const VERBS: Record<
   string,
-  { options?: object; before?: (at: At) => Promise<unknown>; run: (at: At) => Promise<unknown> }
+  { options?: object; before?: (at: At) => Promise<unknown>; run: (at: At) => Promise<unknown>; share?: number }
 > = {
   'create, a login': { run: at => at.sessions.create({ user }) },
   'create, of a visitor': { run: at => at.sessions.create() },
@@ -110,7 +110,8 @@ const VERBS: Record<
   },
   forget: { run: at => at.sessions.revokeRememberToken(at.begun.token!) },
   'forget, once more after a failure': { before: failToList, run: at => at.sessions.revokeRememberToken(at.token) },
-  count: { run: at => at.sessions.count() },
+  // The other half is for a walk.
+  count: { run: at => at.sessions.count(), share: 0.5 },
   sweep: { run: at => at.sessions.sweep() },
 }
 
@@ -125,8 +126,9 @@ it.each(Object.entries(VERBS))('%s: each call is told the time, and when the ver
   const told = at.store.calls.map(({ args }) => args.at(-1))
   expect(told).not.toEqual([])
   const [{ deadline }] = told
-  expect(deadline).toBeGreaterThanOrEqual(before + TIMEOUT)
-  expect(deadline).toBeLessThanOrEqual(after + TIMEOUT)
+  const time = TIMEOUT * (verb.share ?? 1)
+  expect(deadline).toBeGreaterThanOrEqual(before + time)
+  expect(deadline).toBeLessThanOrEqual(after + time)
   expect(told).toEqual(told.map(() => ({ now: at.clock(), deadline })))
 })
 
@@ -143,9 +145,9 @@ it.each(['invalidateAll', 'updateUserSessions'] as const)(
       ? at.sessions.invalidateAll({ except: at.visitor })
       : at.sessions.updateUserSessions(1, { n: 1 }))
     const after = performance.now()
-    // What is stored is looked for as a node sees it whose clock is behind.
+    // What is stored is looked for by a clock at 0, at which all of it is live.
     for (const { now, deadline } of at.store.calls.map(({ args }) => args.at(-1))) {
-      expect([at.clock(), at.clock() - CLOCK_TOLERANCE]).toContain(now)
+      expect([at.clock(), 0]).toContain(now)
       expect(deadline).toBeGreaterThanOrEqual(before + TIMEOUT)
       expect(deadline).toBeLessThanOrEqual(after + TIMEOUT)
     }

@@ -4,7 +4,7 @@ import { SessionManager, SessionStoreError, type StoredSession } from 'coatcheck
 import { FORWARD_LIFETIME } from 'coatcheck/custom-store'
 import { ReferenceStore } from 'coatcheck/custom-store/testing'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { barrierManagers } from '../../support/barrier-managers.ts'
 import { faults } from '../../support/barrier-store.ts'
 import { HOUR, MINUTE, type testClock } from '../../support/test-clock.ts'
@@ -95,6 +95,21 @@ describe('count', () => {
     const counting = setUp({}, Object.assign(new ReferenceStore(), { scan: undefined }))
     counting.store.every('count', faults.rejects)
     await expect(counting.sessions.count()).rejects.toMatchObject({ operation: 'count', outcome: 'not-applied' })
+  })
+
+  it('rejects within storeTimeout where neither the count nor the first page of a walk is answered', async () => {
+    vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] })
+    try {
+      const { sessions, store } = setUp({ storeTimeout: '2s' })
+      for (const verb of ['count', 'scan'] as const) store.every(verb, faults.hang)
+      const counting = sessions.count().catch(error => error)
+      await vi.advanceTimersByTimeAsync(1999)
+      expect(store.counts()).toEqual({ count: 1, scan: 1 })
+      await vi.advanceTimersByTimeAsync(2)
+      expect(await counting).toMatchObject({ operation: 'scan', outcome: 'not-applied' })
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it('gives the event loop to others between two pages', async () => {

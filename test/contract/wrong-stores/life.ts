@@ -89,6 +89,25 @@ class EagerSweep extends ReferenceStore {
   }
 }
 
+class SweepsAMinuteEarly extends ReferenceStore {
+  override sweep(limit: number, { now }: StoreCall) {
+    return super.sweep(limit, { now: now + 60_000 })
+  }
+}
+
+class SweepsForwardsEarly extends ReferenceStore {
+  override async sweep(limit: number, call: StoreCall) {
+    for (const [key, { forward }] of this.forwards) if (forward.until < call.now) this.forwards.delete(key)
+    return super.sweep(limit, call)
+  }
+}
+
+class SweepsAMinuteLate extends ReferenceStore {
+  override sweep(limit: number, { now }: StoreCall) {
+    return super.sweep(limit, { now: now - 60_000 })
+  }
+}
+
 class BoundlessSweep extends ReferenceStore {
   override sweep(_limit: number, { now }: StoreCall) {
     return super.sweep(Number.POSITIVE_INFINITY, { now })
@@ -105,6 +124,30 @@ class ShortForward extends ReferenceStore {
   override async delete(key: string) {
     const left = this.forwards.get(key)
     return this.records.delete(left?.forward.movedTo ?? key)
+  }
+}
+
+class FollowsEightForwards extends ReferenceStore {
+  override async delete(key: string, call: StoreCall, hops = 0): Promise<boolean> {
+    const left = this.forwards.get(key)
+    if (left === undefined) return this.records.delete(key)
+    this.forwards.delete(key)
+    return hops < 8 && this.delete(left.forward.movedTo, call, hops + 1)
+  }
+}
+
+class SparesBehindEightForwards extends ReferenceStore {
+  override successor(key: string | undefined, hops = 0): string | undefined {
+    const left = this.forwards.get(key ?? '')
+    return left === undefined || hops === 8 ? key : this.successor(left.forward.movedTo, hops + 1)
+  }
+}
+
+/** Waits for its turn, and looks at no deadline. */
+class WritesAfterItsDeadline extends ReferenceStore {
+  override async create(record: SessionRecord, call: StoreCall) {
+    await pause()
+    return super.create(record, call)
   }
 }
 
@@ -129,6 +172,8 @@ class IndexWithoutRemoval extends ReferenceStore {
   }
 }
 
+const SWEEP = 'sweeps only what expired more than five minutes ago, and at most as much as it is told'
+const CHAIN = 'ends the last successor when the first session is ended through a chain of forwards, of 64 too'
 const LATE_UPDATE = 'does not let a late update or touch revive a session that is being ended'
 
 export const life: readonly WrongStore[] = [
@@ -193,12 +238,19 @@ export const life: readonly WrongStore[] = [
   {
     mistake: 'sweeps what has just expired',
     open: () => new EagerSweep(),
-    caughtBy: ['sweeps only what expired more than five minutes ago, and at most as much as it is told'],
+    caughtBy: [SWEEP],
   },
+  {
+    mistake: 'sweeps a minute early',
+    open: () => new SweepsAMinuteEarly(),
+    caughtBy: [SWEEP],
+  },
+  { mistake: 'sweeps a minute late', open: () => new SweepsAMinuteLate(), caughtBy: [SWEEP] },
+  { mistake: 'sweeps forwards whose grace is over', open: () => new SweepsForwardsEarly(), caughtBy: [SWEEP] },
   {
     mistake: 'sweeps all at once',
     open: () => new BoundlessSweep(),
-    caughtBy: ['sweeps only what expired more than five minutes ago, and at most as much as it is told'],
+    caughtBy: [SWEEP],
   },
   {
     mistake: 'leaves no forward',
@@ -211,7 +263,18 @@ export const life: readonly WrongStore[] = [
   {
     mistake: 'follows the first forward only',
     open: () => new ShortForward(),
-    caughtBy: ['ends the last successor when the first session is ended through a chain of forwards'],
+    caughtBy: [CHAIN],
+  },
+  { mistake: 'follows eight forwards', open: () => new FollowsEightForwards(), caughtBy: [CHAIN] },
+  {
+    mistake: 'spares a session behind eight forwards, and none behind more',
+    open: () => new SparesBehindEightForwards(),
+    caughtBy: ['spares the successor of the excepted session, however often it was replaced, and no other session'],
+  },
+  {
+    mistake: 'begins a write after its deadline',
+    open: () => new WritesAfterItsDeadline(),
+    caughtBy: ['begins no write after its deadline: a call that comes late rejects, and writes nothing'],
   },
   {
     mistake: 'forgets the remember-me series when a user is logged out everywhere',

@@ -84,6 +84,34 @@ class MinimumOutlivesItself extends ReferenceStore {
   }
 }
 
+class MinimumForADay extends ReferenceStore {
+  override deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall) {
+    const minPasswordVersionUntil = Math.min(options.minPasswordVersionUntil, call.now + 86_400_000)
+    return super.deleteUser(userId, { ...options, minPasswordVersionUntil }, call)
+  }
+}
+
+/** 40,000 written to a signed column of 16 bits. */
+class VersionsOf16Bits extends ReferenceStore {
+  override live(key: string, now: number) {
+    const live = super.live(key, now)
+    return live && { ...live, version: Math.min(live.version, 0x7fff) }
+  }
+}
+
+/** No character outside of the basic plane counts as one there. */
+class UserIdsOf200Bytes extends UsersBy {
+  constructor() {
+    super(userId => Buffer.from(userId).subarray(0, 200).toString())
+  }
+}
+
+class KeepsDataOf64KiB extends ReferenceStore {
+  override admit(record: SessionRecord, options: ReplaceOptions, old: SessionRecord | undefined, now: number) {
+    return super.admit({ ...record, data: record.data.slice(0, 0xffff) }, options, old, now)
+  }
+}
+
 class MinimumForCreateOnly extends ReferenceStore {
   #replacing = false
   override isStale(record: SessionRecord, now: number) {
@@ -307,6 +335,26 @@ export const names: readonly WrongStore[] = [
       'never lowers a minimum password version that holds',
       'keeps the highest of the minimum password versions that are raised at once',
     ],
+  },
+  {
+    mistake: 'holds a minimum password version for a day',
+    open: () => new MinimumForADay(),
+    caughtBy: ['holds a minimum password version until the later of all minPasswordVersionUntil, and no longer'],
+  },
+  {
+    mistake: 'keeps versions in a column of 16 bits',
+    open: () => new VersionsOf16Bits(),
+    caughtBy: ['counts versions on, beyond 16 and 32 bits'],
+  },
+  {
+    mistake: 'cuts user IDs at 200 bytes',
+    open: () => new UserIdsOf200Bytes(),
+    caughtBy: ['keeps text user IDs apart that differ in case, accent, length, wildcards or quotes'],
+  },
+  {
+    mistake: 'keeps 64 KiB of data',
+    open: () => new KeepsDataOf64KiB(),
+    caughtBy: ['keeps as much data as an application may have, and what the manager adds, wide characters included'],
   },
   {
     mistake: 'raises a minimum password version that has expired, and holds it on',

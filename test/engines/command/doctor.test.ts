@@ -146,7 +146,7 @@ describeEngine('postgresql', 'coatcheck doctor at PostgreSQL', () => {
     await new PostgresStore(pool).migrate()
     const other = await pool.connect()
     await other.query('BEGIN; LOCK TABLE coatcheck_sessions')
-    const locked = await found(server.url(), '--timeout', '300ms')
+    const locked = await found(server.url(), '--timeout', '2s')
     await other.query('ROLLBACK')
     other.release()
     expect(locked).toEqual({ ...SQL, session: expect.stringContaining('holds a lock') })

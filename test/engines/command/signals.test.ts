@@ -1,5 +1,5 @@
 // The built command gets a signal, or its server says nothing.
-import { createServer } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { SessionManager } from 'coatcheck'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
@@ -12,6 +12,23 @@ import { until } from '../../support/services/process.ts'
 
 // Each command is a process of its own.
 vi.setConfig({ testTimeout: 120_000 })
+
+/** A way to a server that passes on so many of its answers, and then nothing. */
+async function fallsSilent(port: number, answers: number) {
+  let passed = 0
+  const proxy = createServer(client => {
+    const upstream = connect(port, '127.0.0.1')
+    for (const socket of [client, upstream]) socket.on('error', () => {})
+    client.on('close', () => upstream.destroy())
+    client.pipe(upstream)
+    upstream.on('data', chunk => {
+      passed += 1
+      if (passed <= answers) client.write(chunk)
+    })
+  })
+  await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve))
+  return { port: (proxy.address() as AddressInfo).port, close: () => proxy.close() }
+}
 
 describeEngine('postgresql', 'a signal', () => {
   let server: PostgresServer
@@ -60,6 +77,21 @@ describeEngine('postgresql', 'a signal', () => {
     expect(await commandOn(server.url()).json('invalidate-all', '--yes')).toEqual([{ ended: count }])
     expect(await commandOn(server.url()).json('count')).toEqual([{ count: 0 }])
   })
+
+  it('is not needed where a server says nothing any more after a while: the last line names the question', async () => {
+    for (const [command, answers, question] of [
+      ['doctor', 1, /: 1 of 2 checks failed: version, and the rest was not asked\n$/],
+      ['doctor', 2, /: 1 of 4 checks failed: tables, and the rest was not asked\n$/],
+      ['count', 1, /: no answer within 500 ms \(tables\)\n$/],
+      ['count', 3, /: [^\n]*\b(?:count|scan)\b[^\n]*\n$/],
+    ] as const) {
+      const proxy = await fallsSilent(Number(new URL(server.url()).port), answers)
+      const env = { COATCHECK_STORE_URL: server.url().replace(/:\d+\//, `:${proxy.port}/`) }
+      const { code, err } = await runCommand([command, '--timeout', '500ms'], { env })
+      proxy.close()
+      expect([code, err]).toEqual([1, expect.stringMatching(question)])
+    }
+  }, 30_000)
 
   it('is not needed where a server accepts connections and never answers', async () => {
     const silent = createServer(socket => socket.on('error', () => {}))

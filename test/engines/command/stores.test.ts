@@ -285,6 +285,8 @@ for (const { name, engine, sql, open } of STORES)
       expect(await sessions.redeemRememberToken(token)).toBeNull()
       expect(await on.json('count')).toEqual([{ count: 0 }])
       expect(await on.json('invalidate-all', '--yes')).toEqual([{ ended: 0 }])
+      for (const args of [['count'], ['invalidate-all', '--yes'], ['invalidate-user', '9'], ['revoke', '9', user.key]])
+        expect((await on.run(...args)).err).toMatch(/^If there should be some, see whether --/)
       expect(await on.run('list')).toMatchObject({
         code: 0,
         out: '',

@@ -140,7 +140,7 @@ describe('data', () => {
   })
 
   it('may be a megabyte if the manager says so', async () => {
-    const { store } = makeStore({ maxDataBytes: 2_000_000 })
+    const { store } = makeStore({ maxDataBytes: 1_048_576 })
     await store.set(SID, { cookie: {}, large: 'x'.repeat(1_000_000) })
     expect((await store.get(SID)).large).toHaveLength(1_000_000)
   })
