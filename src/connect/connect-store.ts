@@ -15,6 +15,7 @@ import { MovingSessions } from './old-store.ts'
 import { type ConnectStoreOptions, OPTIONS } from './options.ts'
 import { fromStore, textsOf, type Values } from './values.ts'
 
+type Ended = Pick<Held, 'sid' | 'ended'>
 const HELD = Symbol('what was loaded')
 const LOADED = '~loaded'
 
@@ -41,16 +42,9 @@ function requestOf(session: any, args: readonly unknown[]): Values {
 const hold = (holder: object, held: Held | undefined) =>
   Object.defineProperty(holder, HELD, { value: held, writable: true })
 
-/** The state kept for a session object. For one that was neither loaded nor saved it begins now. */
-function heldFor(sid: string, session: any, args: readonly unknown[]): Held {
-  const holder: any = contextIn(args) ?? session
-  const loaded = session[LOADED]
-  const found: (Held | undefined)[] = [holder[HELD], typeof loaded === 'function' ? loaded() : undefined]
-  const held = found.find(each => each?.sid === sid) ?? new Held(sid)
-  hold(holder, held)
-  held.request = requestOf(session, args)
-  return held
-}
+/** What a session object of @fastify/session was loaded as. */
+const loadedAs = (session: any): Held | undefined =>
+  typeof session?.[LOADED] === 'function' ? session[LOADED]() : undefined
 
 /**
  * A store for express-session, @fastify/session and koa-session: made by `connectStore`. Its methods answer by a callback, and
@@ -58,6 +52,8 @@ function heldFor(sid: string, session: any, args: readonly unknown[]): Held {
  */
 export class ConnectStore extends EventEmitter {
   readonly #sessions: KeptSessions
+  /** Whose session has just ended: @fastify/session begins the next one in the callback, and does not say whose request it is. */
+  #ended: Ended | undefined
   /** Set by express-session: makes `request.session`, with a new ID. */
   generate: ((request: any) => void) | undefined
   /** Of express-session, which this package does not import: its class of sessions, and one of its cookies. */
@@ -94,7 +90,7 @@ export class ConnectStore extends EventEmitter {
     return answer(args, async () => {
       // As it is now: the application may go on with the object.
       const texts = textsOf(session)
-      const held = heldFor(sid, session, args)
+      const held = this.#heldFor(sid, session, args)
       const byHand = contextIn(args) === undefined && isPlain(session)
       return held.queued(() => this.#sessions.save(held, texts, byHand))
     })
@@ -102,12 +98,12 @@ export class ConnectStore extends EventEmitter {
 
   /** Writes the cookie of a session that did not change, if that did. */
   touch(sid: string, session: any, ...args: any[]): any {
-    return answer(args, async () => this.#sessions.touch(heldFor(sid, session, args), session.cookie))
+    return answer(args, async () => this.#sessions.touch(this.#heldFor(sid, session, args), session.cookie))
   }
 
   /** Ends a session for good. */
   destroy(sid: string, ...args: any[]): any {
-    return answer(args, () => this.#sessions.destroy(sid))
+    return this.#end(sid, (contextIn(args) as any)?.[HELD], args)
   }
 
   /** The data of all sessions of the manager; their IDs are not stored. */
@@ -131,10 +127,11 @@ export class ConnectStore extends EventEmitter {
 
   /** For express-session: ends the session of a request, and makes another one with a new ID. */
   regenerate(request: any, callback: (error?: any) => any): void {
-    this.destroy(request.sessionID, (error: unknown) => {
+    const next = (error: unknown) => {
       this.generate?.(request)
       callback(error)
-    })
+    }
+    this.#end(request.sessionID, request[HELD], [next])
   }
 
   /** For code around express-session: a session without a request. */
@@ -161,8 +158,53 @@ export class ConnectStore extends EventEmitter {
     cookie.originalMaxAge = originalMaxAge ?? cookie.originalMaxAge
     const { [LOADED]: _loaded, ...values } = data
     request.session = new made.Session(request, { ...values, cookie })
-    hold(request.session, data[HELD])
-    return request.session
+    const session = request.session
+    const held: Held | undefined = data[HELD]
+    if (held === undefined) return session
+    hold(session, held)
+    hold(request, held)
+    // That of express-session does not say whose request it is.
+    const destroy = (...args: unknown[]) => {
+      delete request.session
+      this.#end(session.id, held, args)
+      return session
+    }
+    return Object.defineProperty(session, 'destroy', { value: destroy, configurable: true, writable: true })
+  }
+
+  /** The state kept for a session object. For one that was neither loaded nor saved it begins now. */
+  #heldFor(sid: string, session: any, args: readonly unknown[]): Held {
+    const request: any = requestOf(session, args)
+    const holder: any = contextIn(args) ?? session
+    let held: Held | undefined = [holder[HELD], loadedAs(session)].find(each => each?.sid === sid)
+    if (held === undefined) {
+      const before: Held | undefined = request[HELD] ?? loadedAs(request.session)
+      if (before !== undefined && before.sid === this.#ended?.sid) before.ended = this.#ended.ended
+      held = new Held(sid)
+      held.before = before ?? null
+      hold(request, held)
+    }
+    hold(holder, held)
+    held.request = request
+    return held
+  }
+
+  /** `by`: what the request held that ends the session, if that is known. */
+  #end(sid: string, by: Held | undefined, args: readonly unknown[]): any {
+    let ended: Ended | undefined
+    const work = async () => {
+      const whose = await this.#sessions.destroy(sid)
+      ended = { sid, ended: whose }
+      if (by?.sid === sid) by.ended = whose
+    }
+    const callback = args.at(-1)
+    if (typeof callback !== 'function') return answer(args, work)
+    const calling = (error: unknown) => {
+      this.#ended = ended
+      callback(error)
+      this.#ended = undefined
+    }
+    return answer([calling], work)
   }
 }
 

@@ -2,6 +2,7 @@
 import type { Context } from '../manager/context.ts'
 import { ANONYMOUS, type Owner, USER_ID_FORMATS, type UserIdInput, type UserIds } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
+import { warnOnce } from '../text/warn-once.ts'
 import { membersOf, type Values } from './values.ts'
 
 /** Who is logged in, as the data of a session says it. */
@@ -10,22 +11,37 @@ export interface ConnectUser<Ids extends UserIds = UserIds> {
   id: UserIdInput<Ids> | string | number
   /** @default '' */
   name?: string | undefined
-  /** For logout-everywhere at a password change, see `sessions.invalidateUser`. @default none */
+  /**
+   * For logout-everywhere at a password change, see `sessions.invalidateUser`. Required at a login, and for old data, if the
+   * manager has `getPasswordVersion`: `null` for a user who has none. @default none
+   */
   passwordVersion?: number | null | undefined
 }
 
+const isId = (value: unknown): value is string | number => typeof value === 'string' || typeof value === 'number'
+
 /**
- * The user whom Passport stored, as serializeUser gave it: text, a number, or an object with an `id`. Name and password
+ * The user whom Passport or @fastify/passport stored, as serializeUser gave it: text, a number, or an object with an `id`. Name and password
  * version are those of the object, else of the request's user, which Passport sets before it saves.
  * @throws TypeError for anything else, which only a `userOf` of the application can read
  */
 export function passportUser(data: Values, request: Values): ConnectUser | null {
-  const { user: stored } = membersOf(data.passport)
+  const { passport } = data
+  const { user: around, ...others } = membersOf(passport)
+  // @fastify/passport has the user itself there, Passport an object around it.
+  const stored = [passport, others.id].some(isId) ? passport : around
   // The test of Passport itself.
-  if (!stored && stored !== 0) return null
+  if (!stored && stored !== 0) {
+    if (passport && (typeof passport !== 'object' || Object.keys(others).length > 0))
+      warnOnce(
+        'COATCHECK_UNKNOWN_PASSPORT',
+        'connectStore: nobody is found in session.passport, so that these sessions are in no list and invalidateUser ends none; say who that is by the option userOf: data => ({ id, name })',
+      )
+    return null
+  }
   const given = membersOf(stored)
   const id = typeof stored === 'object' ? given.id : stored
-  if (typeof id !== 'string' && typeof id !== 'number')
+  if (!isId(id))
     throw new TypeError(
       `session.passport.user: expected text, a number or an object with an id, got ${quote(stored)}; say who that is by the option userOf: data => ({ id, name })`,
     )
@@ -37,12 +53,19 @@ export function passportUser(data: Values, request: Values): ConnectUser | null 
   return {
     id,
     name: names.find(name => typeof name === 'string'),
-    passwordVersion: typeof passwordVersion === 'number' ? passwordVersion : null,
+    passwordVersion: passwordVersion === null || typeof passwordVersion === 'number' ? passwordVersion : undefined,
   }
 }
 
-/** Who that is for a record. @throws TypeError that quotes an answer that is no user */
-export function ownerOf({ users, options }: Context, answer: ConnectUser | null | undefined): Owner {
+/**
+ * Who that is for a record. `before`: the user of the record so far, who does not log in and need not say a password version.
+ * @throws TypeError that quotes an answer that is no user
+ */
+export function ownerOf(
+  { users, options }: Context,
+  answer: ConnectUser | null | undefined,
+  before: string | null = null,
+): Owner {
   if (answer === null || answer === undefined) return ANONYMOUS
   const { id, name = '', passwordVersion } = answer
   if (id === undefined || id === null)
@@ -51,6 +74,7 @@ export function ownerOf({ users, options }: Context, answer: ConnectUser | null 
     )
   // As JSON has it. The manager refuses what stands for no ID.
   const text = typeof id === 'string' || Number.isSafeInteger(id) ? String(id) : ''
-  const user = { id: USER_ID_FORMATS[options.userIds].fromText(text) ?? id, name, passwordVersion }
-  return users.ownerOf({ user: user as never }, 0)
+  const known = (USER_ID_FORMATS[options.userIds].fromText(text) ?? id) as never
+  const isBefore = passwordVersion === undefined && users.toText(known) === before
+  return users.ownerOf({ user: { id: known, name, passwordVersion: isBefore ? null : passwordVersion } }, 0)
 }

@@ -5,13 +5,14 @@ import { unpackMeta } from '../data/meta.ts'
 import type { Over } from '../data/schema.ts'
 import { type Context, contextOf } from '../manager/context.ts'
 import { withinLimit } from '../manager/limit.ts'
-import { fromSnapshot, recordOfSnapshot } from '../manager/lookup.ts'
+import { find, fromSnapshot, recordOfSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { draftOf, idleOf, initialData, newRecord } from '../manager/records.ts'
 import { type Refused, refusal, write, writeData } from '../manager/write.ts'
 import { deriveId, hashOf, newSalt, type SessionId, shardOf } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
 import type { Owner } from '../session/users.ts'
+import { warnOnce } from '../text/warn-once.ts'
 import { Recent } from '../time/recent.ts'
 import { type ConnectUser, ownerOf } from './identity.ts'
 import {
@@ -39,6 +40,10 @@ export class Held {
   texts: Texts
   /** That this object belongs to, for `userOf`: a context in Koa. */
   request: Values = {}
+  /** What the same request held before, under another ID. */
+  before: Held | null = null
+  /** Whose session the request itself has ended under this ID; `undefined` if none lived there any more. */
+  ended: string | null | undefined
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(sid: string, session: AnySession | null = null, texts: Texts = new Map()) {
@@ -66,17 +71,16 @@ const MIN_DIFFERENCE = 5
 export class KeptSessions {
   readonly manager: AnyManager
   readonly context: Context
-  readonly #userOf: UserOf
+  protected readonly userOf: UserOf
   readonly #shard: string
   /** The IDs of sessions that moved, by the first one, so that a request reads once. */
   readonly #moved = new Recent<SessionId>(Number.POSITIVE_INFINITY)
   #lastNew = ''
-  #isWarned = false
 
   constructor(manager: AnyManager, userOf: UserOf) {
     this.manager = manager
     this.context = contextOf(manager, 'connectStore: ')
-    this.#userOf = userOf
+    this.userOf = userOf
     const [shard, other] = ['1', '2'].map(user => this.context.users.shardOf(user))
     if (shard !== other)
       throw new TypeError(
@@ -104,10 +108,10 @@ export class KeptSessions {
    * session; one that was set `byHand` takes the place of the stored one, as in other stores.
    */
   async save(held: Held, given: Texts, byHand = false): Promise<void> {
-    if (hasExpired(given)) return this.destroy(held.sid)
+    if (hasExpired(given)) return void (await this.destroy(held.sid))
     const texts = toStore(given)
     const from = held.session === null ? await this.#begin(held, texts, byHand) : held
-    const session = from && (await this.#change(from, texts, held.request))
+    const session = from && (await this.#change(from, texts, held))
     if (session !== null) Object.assign(held, { session, texts })
   }
 
@@ -119,19 +123,27 @@ export class KeptSessions {
     await this.save(held, withCookie(held.texts, cookie))
   }
 
-  destroy(sid: string): Promise<void> {
-    return this.manager.destroy(this.idOf(sid))
+  /** Ends whatever session is there. Answers whose it was; `undefined` if another request has ended it. */
+  async destroy(sid: string): Promise<string | null | undefined> {
+    const context = this.context.begin()
+    const key = context.keyOf(this.idOf(sid))
+    // Before the answers, as in `destroy` of the manager.
+    context.recentlyEnded.addEnd(key, false)
+    const record = await context.storedRecord(key)
+    const existed = await context.endSession(key, record, 'logout')
+    return existed ? record?.userId : undefined
   }
 
   /**
    * Begins a session under the ID of the middleware; otherwise answers why there is none. One that another store has, or that
    * is set by hand, is no login: no limit counts it, and no password was verified for it.
    */
-  async insert(sid: string, texts: Texts, request: Values = {}, isLogin = false): Promise<AnySession | Refused> {
+  async insert(held: Held, texts: Texts, isLogin = false): Promise<AnySession | Refused> {
     const context = this.context.begin()
-    const [id, data] = [this.idOf(sid), dataOf(texts)]
-    const given = { data, ...(!isLogin && { verifiedAt: null }) }
-    const record = this.#newRecord(context, id, ownerOf(context, this.#userOf(data, request)), given)
+    const [id, data] = [this.idOf(held.sid), dataOf(texts)]
+    const owner = ownerOf(context, this.userOf(data, held.request))
+    await this.#checkAgain(context, held, owner)
+    const record = this.#newRecord(context, id, owner, { data, ...(!isLogin && { verifiedAt: null }) })
     const put = () => context.calls.create(record, context.call())
     const outcome = await (isLogin ? withinLimit(context, record, null, put) : put())
     context.reportOutcome(outcome, record)
@@ -139,13 +151,14 @@ export class KeptSessions {
   }
 
   /** The session, new or found by hand; `null` if it has ended meanwhile. */
-  async #begin({ sid, request }: Held, texts: Texts, byHand: boolean): Promise<Held | null> {
+  async #begin(held: Held, texts: Texts, byHand: boolean): Promise<Held | null> {
+    const { sid } = held
     const context = this.context.begin()
     const key = context.keyOf(this.idOf(sid))
     const isEnded = () => context.recentlyEnded.isEnded(key)
     if (isEnded()) return null
     this.#checkNew(sid)
-    const begun = await this.insert(sid, texts, request, !byHand)
+    const begun = await this.insert(held, texts, !byHand)
     if (begun === 'collision') {
       const there = byHand ? await this.load(sid) : null
       // A note says that it has ended.
@@ -159,14 +172,15 @@ export class KeptSessions {
   }
 
   /** Writes what changed since then; `null` if the session has ended. */
-  async #change({ sid, session, texts: before }: Held, texts: Texts, request: Values): Promise<AnySession | null> {
+  async #change({ sid, session, texts: before }: Held, texts: Texts, held: Held): Promise<AnySession | null> {
     if (session === null) return null
     const context = this.context.begin()
     const [record, data, change] = [recordOfSnapshot(context, session), dataOf(texts), changeOf(texts, before)]
     if (change === null && this.#idleIn(data) === idleOf(context, record)) return session
-    const owner = change === null ? record : ownerOf(context, this.#userOf(data, request))
+    const owner = change === null ? record : ownerOf(context, this.userOf(data, held.request), record.userId)
     if (owner.userId === null || owner.userId === record.userId)
       return writeData(context, session, change ?? {}, draft => this.#idleIn(draft as Values))
+    await this.#checkAgain(context, held, owner)
     const begun = await this.#logIn(context, session, { ...change }, owner)
     if (begun !== null) this.#keepMove(sid, begun)
     return begun
@@ -192,6 +206,20 @@ export class KeptSessions {
     })
   }
 
+  /**
+   * A request under way must not log in again whom another one has logged out since.
+   * @throws SessionError ERR_SESSION_UNAUTHENTICATED
+   */
+  async #checkAgain(context: Context, { before }: Held, { userId }: Owner): Promise<void> {
+    if (userId === null) return
+    for (let held = before; held !== null; held = held.before) {
+      const { session, ended } = held
+      if (session === null || ended === userId || recordOfSnapshot(context, session).userId !== userId) continue
+      const found = await find(context, session.secret, context.now())
+      if (found?.record.userId !== userId) throw refusal(context, 'orphan')
+    }
+  }
+
   #newRecord(
     context: Context,
     id: string,
@@ -208,11 +236,11 @@ export class KeptSessions {
   #idleIn(values: Values): number {
     const { idle, touchInterval } = this.context.options
     const maxAge = maxAgeOf(values)
-    if (maxAge > idle && Number.isFinite(maxAge) && !this.#isWarned) {
-      this.#isWarned = true
-      const message = `connectStore: a cookie whose maxAge is ${maxAge} ms outlives idleTimeout, ${idle} ms, which ends the session first: raise idleTimeout and absoluteTimeout of the SessionManager, or lower maxAge`
-      process.emitWarning(message, { type: 'CoatcheckWarning', code: 'COATCHECK_COOKIE_OUTLIVES_SESSION' })
-    }
+    if (maxAge > idle && Number.isFinite(maxAge))
+      warnOnce(
+        'COATCHECK_COOKIE_OUTLIVES_SESSION',
+        `connectStore: a cookie whose maxAge is ${maxAge} ms outlives idleTimeout, ${idle} ms, which ends the session first: raise idleTimeout and absoluteTimeout of the SessionManager, or lower maxAge`,
+      )
     return Math.max(2 * touchInterval, Math.min(idle, maxAge))
   }
 

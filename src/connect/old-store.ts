@@ -6,8 +6,9 @@ import { askOldStore } from '../import/old-store.ts'
 import type { CallbackStore } from '../import/readers/callback-store.ts'
 import type { Context } from '../manager/context.ts'
 import { DAY, noteRecord } from '../session/note.ts'
-import { type AnyManager, type Held, KeptSessions, type UserOf } from './kept-sessions.ts'
-import { asLive, textsOf, toStore } from './values.ts'
+import { warnOnce } from '../text/warn-once.ts'
+import { type AnyManager, Held, KeptSessions, type UserOf } from './kept-sessions.ts'
+import { asLive, dataOf, textsOf, toStore } from './values.ts'
 
 /** The store that express-session, @fastify/session or koa-session had before, by the two methods that are used. */
 export type OldConnectStore = CallbackStore
@@ -25,7 +26,17 @@ export class MovingSessions extends KeptSessions {
     const old = kept === null ? await this.#ask('get', sid) : null
     // One that is not there may have moved between both looks.
     if (old === null) return kept ?? super.load(sid)
-    const outcome = await this.insert(sid, toStore(asLive(textsOf(old))))
+    const texts = toStore(asLive(textsOf(old)))
+    const user = this.userOf(dataOf(texts), {})
+    // It would be dead from birth, and today's version may be that of a change since.
+    if (user && user.passwordVersion === undefined && this.context.options.getPasswordVersion !== undefined) {
+      warnOnce(
+        'COATCHECK_NO_PASSWORD_VERSION',
+        'connectStore: sessions of the old store do not move, and their users log in again: with getPasswordVersion the option userOf has to give the passwordVersion by their data, or null for a user who has none',
+      )
+      return null
+    }
+    const outcome = await this.insert(new Held(sid), texts)
     if (outcome === 'collision') return super.load(sid)
     // It was ended at an old node while it moved, or its password was changed since.
     if (typeof outcome === 'string' || (await this.#ask('get', sid)) === null) await this.#end(sid, true)
@@ -35,27 +46,28 @@ export class MovingSessions extends KeptSessions {
   }
 
   /** Moves a session first: the logout of a stranger finds nothing, and leaves nothing. */
-  override async destroy(sid: string): Promise<void> {
+  override async destroy(sid: string): Promise<string | null | undefined> {
     const isThere = (await this.load(sid)) !== null
     // The old record first: a slow load looks for it again after it has inserted the session.
     const destroying = this.#ask('destroy', sid)
     await destroying.catch(() => {})
-    await this.#end(sid, isThere)
+    const ended = await this.#end(sid, isThere)
     await destroying
+    return ended
   }
 
-  async #end(sid: string, leavesNote: boolean): Promise<void> {
+  async #end(sid: string, leavesNote: boolean): Promise<string | null | undefined> {
     const context = this.context.begin()
     const key = context.keyOf(this.idOf(sid))
-    for (;;) {
+    for (let ended: string | null | undefined; ; ) {
       // Another request has ended it: its note stays.
-      if ((await context.storedRecord(key))?.kind === 'remember') return
+      if ((await context.storedRecord(key))?.kind === 'remember') return ended
       // Its answer may be lost, and it may have met the note of another logout: the note is written in any case.
       const ending = super.destroy(sid)
       await ending.catch(() => {})
       const isOver = !leavesNote || (await this.#note(context, key))
-      await ending
-      if (isOver) return
+      ended ??= await ending
+      if (isOver) return ended
     }
   }
 
@@ -78,6 +90,6 @@ export class MovingSessions extends KeptSessions {
     const operation = verb === 'get' ? 'read' : 'delete'
     const run = async () => (await answerOf(callback => this.#old[verb](sid, callback))) ?? null
     const context = this.context.begin()
-    return askOldStore(context, operation, context.deadline, run)
+    return askOldStore(context, operation, sid, context.deadline, run)
   }
 }

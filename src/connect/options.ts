@@ -9,8 +9,8 @@ export interface ConnectStoreOptions<Ids extends UserIds = UserIds> {
   /**
    * Who is logged in, by the data of a session; `null` if nobody is. Asked when a request changed the data. Synchronous.
    * The request is that of Express or Fastify, in Koa it is the context; without one, such as in a `set` by hand, it is `{}`.
-   * @default Passport's user: `data.passport.user`, which is text, a number, or an object with an `id`; name and password
-   * version are that object's, else those of `request.user`
+   * @default Passport's user: `data.passport.user`, or `data.passport` of @fastify/passport, which is text, a number, or an
+   * object with an `id`; name and password version are that object's, else those of `request.user`
    */
   // biome-ignore lint/suspicious/noExplicitAny: as in the types of express-session, so that a userOf needs no casts
   userOf?: (data: Record<string, any>, request: any) => ConnectUser<Ids> | null | undefined

@@ -91,18 +91,28 @@ export function held(context: Context, record: SessionRecord): SessionRecord {
   return isShorter ? { ...record, expiresAt: Math.min(expiresAt, record.expiresAt), absoluteExpiresAt } : record
 }
 
-/** `seenAt` and `expiresAt` of a record that is used at `now`: they only rise. */
+/**
+ * `seenAt` and `expiresAt` of a record that is used at `now`: they only rise. `isOwed`: its cookie was due, and this response
+ * cannot send it.
+ */
 export function seen(
   context: Context,
   record: SessionRecord,
   now: number,
+  isOwed = false,
 ): Pick<SessionRecord, 'seenAt' | 'expiresAt'> {
-  return {
-    // By the clock of this node it may not have been created yet. It is in use anyway.
-    seenAt: Math.max(record.seenAt, record.createdAt, now),
-    expiresAt: Math.max(record.expiresAt, expiryOf(now, record.absoluteExpiresAt, idleOf(context, record))),
-  }
+  // By the clock of this node it may not have been created yet. It is in use anyway.
+  const seenAt = Math.max(record.seenAt, record.createdAt, now)
+  const expiresAt = expiryOf(seenAt, record.absoluteExpiresAt, idleOf(context, record)) - Number(isOwed)
+  return { seenAt, expiresAt: Math.max(record.expiresAt, expiresAt) }
 }
+
+/**
+ * Whether the session was extended by a request whose response could not send its cookie any more: it ends 1 ms early then.
+ * The next response that can sends it, at whichever node.
+ */
+export const isCookieOwed = (context: Context, record: SessionRecord): boolean =>
+  record.expiresAt === expiryOf(record.seenAt, record.absoluteExpiresAt, idleOf(context, record)) - 1
 
 /** The time limits of a session, in ms. */
 export interface Lifetimes {

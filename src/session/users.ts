@@ -7,7 +7,10 @@ import { quote } from '../text/quote.ts'
 
 /** A login: whose session begins, and with which data. */
 export interface Login<Data = Record<string, unknown>, Ids extends UserIds = 'bigint', Input = Data> {
-  /** The user whose credentials you have just checked. `name` is for display: a name, an e-mail address, or ''. */
+  /**
+   * The user whose credentials you have just checked. `name` is for display: a name, an e-mail address, or ''. With the
+   * manager's `getPasswordVersion` a `passwordVersion` is required, `null` for a user who has none.
+   */
   user: { id: UserIdInput<Ids>; name: string; passwordVersion?: number | null | undefined }
   /** First data. A function gets the data of the session that ends here, such as a visitor's cart; of another user's, the start value. */
   data?: Partial<Input> | ((before: Data) => Partial<Input>)
@@ -79,12 +82,18 @@ export class Users<Ids extends UserIds> {
   readonly #format: UserIdFormat<Ids>
   readonly #prefix: string
   readonly #store: Store
+  /** Whether the application compares the password version at each `get`: a login has to say it then. */
+  readonly #hasVersions: boolean
   readonly namespace: string | null
   /** Keeps the keys of namespaces apart. */
   readonly keySpace: string
 
-  constructor(kind: Ids, namespace: string | null, store: Store) {
-    this.#format = USER_ID_FORMATS[kind]
+  constructor(
+    { userIds, store, getPasswordVersion }: { userIds: Ids; store: Store; getPasswordVersion?: unknown },
+    namespace: string | null,
+  ) {
+    this.#format = USER_ID_FORMATS[userIds]
+    this.#hasVersions = getPasswordVersion !== undefined
     this.namespace = namespace
     this.keySpace = namespace === null ? '' : `namespace\0${namespace}`
     this.#prefix = namespace === null ? '' : namespace + SEPARATOR
@@ -106,13 +115,18 @@ export class Users<Ids extends UserIds> {
     checkVerifiedAt(verifiedAt, now)
     if (typeof user !== 'object' || user === null)
       throw new TypeError(`user: expected { id, name, passwordVersion? }, got ${quote(user)}`)
-    const { name } = user
+    const { name, passwordVersion } = user
     if (typeof name !== 'string' || name.length > MAX_NAME || !name.isWellFormed() || name.includes('\0'))
       throw new TypeError(`user.name: expected text of at most ${MAX_NAME} characters without NUL, got ${quote(name)}`)
+    // Without one the session would be older than any change, and dead from birth.
+    if (passwordVersion === undefined && this.#hasVersions)
+      throw new TypeError(
+        'user.passwordVersion: expected the version that was read with the password hash, since getPasswordVersion is set, or null for a user who has none, got undefined',
+      )
     return {
       userId: this.toText(user.id),
       userName: name,
-      passwordVersion: passwordVersionOf(user.passwordVersion, 'user.passwordVersion'),
+      passwordVersion: passwordVersionOf(passwordVersion, 'user.passwordVersion'),
     }
   }
 

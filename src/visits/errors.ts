@@ -1,6 +1,7 @@
 // Errors of a visit, with the advice of each kind of server.
 import { SessionError } from '../contract/errors.ts'
 import type { SessionKey } from '../session/id.ts'
+import { warnOnce } from '../text/warn-once.ts'
 
 /** Parts of messages that name options and calls, which differ between servers. */
 export interface Advice {
@@ -54,13 +55,6 @@ export const wrongCsrfToken = () => new SessionError('ERR_SESSION_CSRF', "the to
 /** Longer than a handler takes from a login to its response, and short enough that the developer still watches, in ms. */
 const DELAY = 10_000
 
-const warned = new Set<string>()
-
-function warnOnce(code: string, message: string): void {
-  if (!warned.has(code)) process.emitWarning(message, { type: 'CoatcheckWarning', code })
-  warned.add(code)
-}
-
 /** A timer for a cookie that is not sent yet, cleared when it is: usually within milliseconds. */
 export function watchUnsent(onUnsent: () => void): NodeJS.Timeout {
   const timer = setTimeout(onUnsent, DELAY)
@@ -80,9 +74,9 @@ export function reportUnsent(
   warnOnce('COATCHECK_UNSENT_COOKIE', message)
 }
 
-/** The head of a response is written while a method of its visit is under way: no cookie of that method can be sent. */
+/** The head of a response is written while a method of its visit is under way: it may answer another user's page. */
 export function warnNotAwaited(): void {
   const message =
-    'a response was sent while a method of its visit (logIn, logOut, update, …) was still under way, so its cookie may be lost: await it before you answer'
+    'a response was sent while a method of its visit (get, logIn, update, …) was still under way: `if (visit.get())` is always true, and its cookie may be lost: await it before you answer'
   warnOnce('COATCHECK_NOT_AWAITED', message)
 }

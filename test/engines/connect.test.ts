@@ -2,8 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import { SessionManager } from 'coatcheck'
 import { connectStore } from 'coatcheck/connect'
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { APPS, countLost, countRevived, startApp } from '../support/connect-apps.ts'
+import { lateRequests } from '../support/connect-late.ts'
 import { OldConnectStore } from '../support/old-connect-store.ts'
 import { askWhatPublishedStoresAreAsked } from '../support/published-stores.ts'
 import { onRealStores } from '../support/real-stores.ts'
@@ -62,6 +63,16 @@ onRealStores(
         } finally {
           await service.close()
         }
+      })
+
+      const closing: (() => unknown)[] = []
+      afterEach(async () => {
+        while (closing.length > 0) await closing.pop()!()
+      })
+      lateRequests(async () => {
+        const service = await start()
+        closing.push(service.close)
+        return service
       })
 
       it('knows the user of a session that was set without a new ID, and ends it with the others', async () => {

@@ -57,6 +57,21 @@ export async function handle(turn: Turn, gates: Gates): Promise<unknown> {
     case '/login-in-place':
       turn.session().user = query.get('user')
       return 'logged in'
+    // Such as when the user confirms a password: a new ID for whoever was loaded, or for `as`.
+    case '/new-id': {
+      const { user } = turn.session()
+      if (query.has('gate')) await gates.pass(query.get('gate')!)
+      const next = query.get('as') ?? user
+      // koa-session takes the data along.
+      if (next !== user) turn.session().user = next
+      await turn.regenerate()
+      turn.session().user = next
+      await turn.save()
+      return user
+    }
+    case '/new-id-twice':
+      for (const _ of [1, 2]) await handle({ ...turn, path: '/new-id', query: new URLSearchParams() }, gates)
+      return turn.session().user
     case '/logout':
       await turn.destroy()
       return 'logged out'

@@ -215,7 +215,7 @@ describe('what is handed to a verb in place of a session', () => {
 describe('the visit of an interval', () => {
   const due = async (options: object = {}) => {
     const at = setUp(options)
-    const session = await at.sessions.create({ user })
+    const session = await at.sessions.create({ user: { ...user, passwordVersion: null } })
     at.clock.advance(5 * MINUTE)
     at.store.reset()
     return { ...at, session }

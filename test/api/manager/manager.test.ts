@@ -20,7 +20,7 @@ describe('the option getPasswordVersion, alone', () => {
     const [none, older, same, newer] = await Promise.all(
       [null, 1, 2, 3].map(passwordVersion => sessions.create({ user: { ...user, passwordVersion } })),
     )
-    const other = await sessions.create({ user: { id: 2, name: 'max' } })
+    const other = await sessions.create({ user: { id: 2, name: 'max', passwordVersion: null } })
     const anonymous = await sessions.create()
     for (const dead of [none!, older!]) {
       expect(await sessions.get(dead.secret)).toBeNull()
@@ -32,6 +32,28 @@ describe('the option getPasswordVersion, alone', () => {
     current = 3
     expect(await sessions.get(same!.secret)).toBeNull()
     expect(await sessions.get(newer!.secret)).not.toBeNull()
+  })
+
+  it('a login that does not say the version is a TypeError that says what to give, and nothing is stored or ended', async () => {
+    const { sessions, store } = setUp({ getPasswordVersion: (id: bigint) => (id === 1n ? 2 : 0) })
+    const session = await sessions.create({ user: { ...user, passwordVersion: 2 } })
+    store.reset()
+    const told = 'user.passwordVersion: expected the version that was read with the password hash'
+    const request = { method: 'GET', secure: true, cookie: `session_id=${session.secret}`, header: () => null }
+    const visit = openVisit(sessions, request)
+    for (const logIn of [
+      () => sessions.create({ user }),
+      () => sessions.create({ user: { ...user, passwordVersion: undefined } }),
+      () => sessions.logIn(session, { user }),
+      () => sessions.namespace('acme').create({ user }),
+      () => visit.logIn({ user }),
+    ])
+      await expect(logIn()).rejects.toThrow(told)
+    for (const verb of ['create', 'replace', 'delete']) expect(store.counts()).not.toHaveProperty(verb)
+    expect(await sessions.get(session.secret)).not.toBeNull()
+    // Of a user who has none: it lives while the application answers 0.
+    const none = await sessions.create({ user: { id: 2, name: 'max', passwordVersion: null } })
+    expect(await sessions.get(none.secret)).not.toBeNull()
   })
 
   it('a login with an outdated session leaves nothing under the old ID', async () => {
@@ -79,7 +101,7 @@ describe('the option getPasswordVersion, alone', () => {
         () => sessions.redeemRememberToken(token),
         () => sessions.regenerate(session.secret),
         () => sessions.regenerate(session.secret, { grace: '1m' }),
-        () => sessions.logIn(session.secret, { user }),
+        () => sessions.logIn(session.secret, { user: { ...user, passwordVersion: 1 } }),
       ]) {
         const settled = call().then(
           () => 'an answer',

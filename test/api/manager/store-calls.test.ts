@@ -581,7 +581,7 @@ describe('a store that answers a read at once', () => {
       ...options,
       onEvent: event => events.push(event),
     })
-    const session = await sessions.create({ user })
+    const session = await sessions.create({ user: { ...user, passwordVersion: null } })
     events.length = 0
     return { sessions, session, events }
   }

@@ -44,6 +44,41 @@ describe('the user whom Passport stored', () => {
     for (const stored of ['', null, false]) expect(await loggedIn(stored)).toMatchObject({ body: 'in', user: null })
   })
 
+  it('is there without an object around it in @fastify/passport: text, a number, or an object with an id', async () => {
+    for (const passport of ['42', 42, { id: '42' }, { id: 42, user: 'ada' }]) {
+      const { sessions } = makeManager()
+      const store = connectStore(sessions)
+      await store.set(sidOf('fastify'), { cookie: {}, passport })
+      expect((await sessions.get(store.idOf(sidOf('fastify'))))?.user?.id, JSON.stringify(passport)).toBe(42n)
+      expect(await sessions.invalidateUser(42n)).toBe(1)
+    }
+  })
+
+  it('says a password version at the login, where the application compares it: null if there is none', async () => {
+    const manager = { getPasswordVersion: () => 0 }
+    for (const user of [{}, { passwordVersion: '2' }]) {
+      const { body, user: found } = await loggedIn(42, { user }, { manager })
+      expect(body).toContain('user.passwordVersion: expected the version that was read with the password hash')
+      expect(found).toBeNull()
+    }
+    for (const passwordVersion of [null, 0, 3])
+      expect(await loggedIn(42, { user: { passwordVersion } }, { manager })).toMatchObject({
+        body: 'in',
+        user: { id: 42n },
+      })
+  })
+
+  it('need not say it again at a later save, such as of a route without Passport', async () => {
+    const { sessions } = makeManager({ getPasswordVersion: () => 3 })
+    const store = connectStore(sessions)
+    const ctx = { state: { user: { passwordVersion: 3 } } }
+    await store.set(sidOf('later'), { passport: { user: 42 } }, 60_000, { changed: true, ctx })
+    const later = { ctx: {} }
+    const loaded = await store.get(sidOf('later'), 60_000, later)
+    await store.set(sidOf('later'), { ...loaded, cart: 'tea' }, 60_000, later)
+    expect(await store.get(sidOf('later'))).toMatchObject({ cart: 'tea' })
+  })
+
   it('is refused where it has no ID that a manager takes', async () => {
     for (const stored of [{ id: null }, { id: ['42'] }, true, [42]])
       expect((await loggedIn(stored)).body).toContain('passport.user: expected text, a number or an object with an id')

@@ -43,6 +43,7 @@ const stoppable = <T extends object>(inner: T, verbs: readonly (keyof T)[], stop
     ),
   )
 
+const REFUSED = 'refused'
 type Act = { readonly at: 'old' | 'new'; go(one: ConnectBrowser, port: number, user: string): Promise<unknown> }
 const ok = async (asked: Promise<{ status: number; body: any }>) => {
   const { status, body } = await asked
@@ -54,7 +55,14 @@ const ACTS = {
   'writes a': { at: 'new', go: (one, port) => ok(one.go('/write?key=a', port)) },
   'writes b': { at: 'new', go: (one, port) => ok(one.go('/write?key=b', port)) },
   'logs out': { at: 'new', go: (one, port) => ok(one.go('/logout', port)) },
-  'gets a new ID': { at: 'new', go: (one, port, user) => ok(one.go(`/login?user=${user}`, port)) },
+  // As the same user: refused if another request has ended the session meanwhile.
+  'gets a new ID': {
+    at: 'new',
+    go: async (one, port, user) => {
+      const asked = await one.go(`/login?user=${user}`, port)
+      return asked.status === 401 ? REFUSED : ok(Promise.resolve(asked))
+    },
+  },
   'looks at an old node': { at: 'old', go: (one, port) => ok(one.go('/read', port)) },
   'logs out at an old node': { at: 'old', go: (one, port) => ok(one.go('/logout', port)) },
 } satisfies Record<string, Act>
@@ -123,6 +131,7 @@ describe.each(FRAMEWORKS)('%s', name => {
     acts: readonly Name[],
     { one, user, record }: Awaited<ReturnType<typeof login>>,
     isOut = acts.some(act => ENDS.includes(act)),
+    refused = 0,
   ): Promise<void> {
     if (isOut) {
       expect((await look(one, 'two')).user, `${where}: logged in again`).toBeUndefined()
@@ -138,7 +147,7 @@ describe.each(FRAMEWORKS)('%s', name => {
     }
     const stored = await sessions.list(BigInt(user))
     const hasNew = acts.filter(act => act === 'gets a new ID').length
-    expect(stored.length, where).toBe((isOut ? 0 : 1) + hasNew)
+    expect(stored.length, where).toBe((isOut ? 0 : 1) + hasNew - refused)
   }
 
   it.each(FIRST)('one that %s, stopped before each call, beside whole requests of other nodes', async first => {
@@ -166,6 +175,10 @@ describe.each(FRAMEWORKS)('%s', name => {
         const alsoSeen = await running
         stops.disarm()
         const acts = [first, second]
+        const refused = [seen, alsoSeen].filter(each => each === REFUSED).length
+        // One of those that end it was first.
+        const isEnded = second === 'logs out at an old node' || (ENDS.includes(first) && ENDS.includes(second))
+        expect(refused, where).toBeLessThanOrEqual(isEnded ? 1 : 0)
         if (second === 'logs out at an old node' && !ENDS.includes(first)) {
           // Once it has moved, a logout there may come too late.
           await judge(where, acts, made, !hasMoved || (await look(made.one, 'three')).user === undefined)
@@ -174,7 +187,7 @@ describe.each(FRAMEWORKS)('%s', name => {
         if (!acts.some(act => ENDS.includes(act)))
           for (const each of second === 'looks at an old node' ? [alsoSeen] : [seen, alsoSeen])
             expect(each, `${where}: logged out by the move`).toBe(made.user)
-        await judge(where, acts, made)
+        await judge(where, acts, made, undefined, refused)
       }
     }
   })

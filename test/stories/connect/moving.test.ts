@@ -112,6 +112,32 @@ describe('a session of the old store', () => {
     if (asked === verb) throw new Error('the old store is down')
   }
 
+  it('moves with the password version that userOf says of its data, and is refused by a later change', async () => {
+    const userOf = ({ user, version }: any) => (user ? { id: user, passwordVersion: version } : null)
+    for (const [version, isIn] of [
+      [3, true],
+      [2, false],
+      [null, false],
+    ] as const) {
+      const { sessions, old, put } = start({ getPasswordVersion: () => 3 })
+      put({ ...OLD, version })
+      const store = connectStore(sessions, { userOf, oldStore: old })
+      expect((await store.get(SID)) !== null, String(version)).toBe(isIn)
+      expect(old.records.size).toBe(0)
+    }
+    const { sessions, old, put } = start({ getPasswordVersion: () => 0 })
+    put({ ...OLD, version: null })
+    expect(await connectStore(sessions, { userOf, oldStore: old }).get(SID)).toMatchObject({ user: '42' })
+  })
+
+  it('stays where it is if userOf leaves the password version out, and a logout removes it', async () => {
+    const { store, sessions, old } = start({ getPasswordVersion: () => 0 })
+    expect(await store.get(SID)).toBeNull()
+    expect([old.records.size, await sessions.count()]).toEqual([1, 0])
+    await store.destroy(SID)
+    expect(old.records.size).toBe(0)
+  })
+
   it('does not count as one whose password was just verified', async () => {
     const { store, sessions } = start()
     expect(await store.get(SID)).toMatchObject({ user: '42' })

@@ -2,7 +2,7 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { checkAnonymous, checkLogin, namespaceOf, passwordVersionOf, Users } from '../../../src/session/users.ts'
 
-const users = (namespace: string | null) => new Users('bigint', namespace, new MemoryStore())
+const users = (namespace: string | null) => new Users({ userIds: 'bigint', store: new MemoryStore() }, namespace)
 
 describe('the user of a tenant', () => {
   it('is stored under the name of the tenant, and found by no other', () => {
@@ -96,7 +96,10 @@ describe('a login', () => {
 
 describe('the shard of a user', () => {
   const shardOf = (shard: unknown, userId: string | null = '7') =>
-    new Users('bigint', null, Object.assign(new MemoryStore(), { shard: () => shard }) as never).shardOf(userId)
+    new Users(
+      { userIds: 'bigint', store: Object.assign(new MemoryStore(), { shard: () => shard }) as never },
+      null,
+    ).shardOf(userId)
 
   it('is what the store says, and none where it says nothing or there is no user', () => {
     expect(shardOf('a-_')).toBe('a-_')
