@@ -77,12 +77,18 @@ export function newRecord(
 export const idleOf = ({ options }: Context, { data }: SessionRecord): number =>
   Math.min(unpackMeta(data).meta.idle ?? options.idle, options.idle)
 
-/** A record as long as its own idle time holds it now: stores only raise `expiresAt`, and that time may have become shorter. */
-export function held(record: SessionRecord): SessionRecord {
-  const { idle } = unpackMeta(record.data).meta
-  if (idle === undefined || isUntouched(record)) return record
-  const expiresAt = expiryOf(record.seenAt, record.absoluteExpiresAt, idle)
-  return expiresAt < record.expiresAt ? { ...record, expiresAt } : record
+/**
+ * A record as the time limits of today hold it, this manager's and its own idle time: they may have become shorter, and stores
+ * only raise `expiresAt`. What they end stays in the store: another service may have longer ones.
+ */
+export function held(context: Context, record: SessionRecord): SessionRecord {
+  const { seenAt, createdAt } = record
+  const absoluteExpiresAt = Math.min(record.absoluteExpiresAt, createdAt + context.options.absolute)
+  // A new ID is a use too, also of a remembered session that is stored as not yet seen.
+  const usedAt = Math.max(seenAt, createdAt, unpackMeta(record.data).meta.newIds?.since ?? 0)
+  const expiresAt = expiryOf(usedAt, absoluteExpiresAt, idleOf(context, record))
+  const isShorter = expiresAt < record.expiresAt || absoluteExpiresAt < record.absoluteExpiresAt
+  return isShorter ? { ...record, expiresAt: Math.min(expiresAt, record.expiresAt), absoluteExpiresAt } : record
 }
 
 /**
