@@ -14,8 +14,10 @@ const page = fileURLToPath(new URL('../docs/stores/redis.md', import.meta.url))
 
 const { SessionManager } = await coatcheck('index.js')
 const { RedisStore } = await coatcheck('stores/redis.js')
-const over = (/** @type {unknown} */ client) =>
-  new SessionManager({ store: new RedisStore(client), userIds: 'string', storeTimeout: '1s', sweepInterval: false })
+const over = (/** @type {unknown} */ client, storeTimeout = '1s') =>
+  new SessionManager({ store: new RedisStore(client), userIds: 'string', storeTimeout, sweepInterval: false })
+/** Sets a session up, on a busy machine too. @param {unknown} client */
+const begin = client => over(client, '30s').create(ada)
 
 /**
  * Calls again and again for a while: how often it failed, when it first succeeded, and all that came of it.
@@ -23,13 +25,13 @@ const over = (/** @type {unknown} */ client) =>
  */
 async function repeat(call) {
   const began = performance.now()
-  /** @type {{ at: number, answer: unknown }[]} */
+  /** @type {{ at: number, end: number, answer: unknown }[]} */
   const answers = []
   let failed = 0
   while (performance.now() - began < LONG) {
     const at = performance.now()
     await call().then(
-      answer => answers.push({ at, answer }),
+      answer => answers.push({ at, end: performance.now(), answer }),
       () => failed++,
     )
     await pause(20)
@@ -52,10 +54,10 @@ async function demoted(name, open) {
     await open(`redis://127.0.0.1:${pair.address.port}`),
     await STANDALONE['node-redis 6'](pair.next.url),
   ]
-  const [sessions, others] = [over(own.client), over(other.client)]
-  const { secret } = await sessions.create(ada)
+  const sessions = over(own.client)
+  const { secret } = await begin(own.client)
   await pair.failOver()
-  await others.destroy(secret)
+  await over(other.client, '30s').destroy(secret)
   setTimeout(() => pair.address.redirect(pair.next.port), 1000)
   let refusedAt = Number.POSITIVE_INFINITY
   const create = () =>
@@ -65,7 +67,7 @@ async function demoted(name, open) {
   const [logins, reads] = await Promise.all([repeat(create), repeat(() => sessions.get(secret))])
   const revived = reads.answers.filter(({ at, answer }) => answer !== null && at > refusedAt).length
   const row = [seconds(logins), logins.failed, revived]
-  await Promise.all([sessions.close(), others.close(), own.close(), other.close()])
+  await Promise.all([sessions.close(), own.close(), other.close()])
   await pair.stop()
   console.log(`${name}: an address that leads to another primary after a second: ${row.join(', ')}`)
   return row
@@ -76,7 +78,7 @@ async function silent(name) {
   const { startBehindProxies } = await import(/** @type {string} */ ('../test/support/redis/failures.ts'))
   const place = await startBehindProxies(name)
   const sessions = over(place.client)
-  const { secret } = await sessions.create(ada)
+  const { secret } = await begin(place.client)
   place.silence()
   const reads = await repeat(() => sessions.get(secret))
   await Promise.all([sessions.close(), place.close()])

@@ -82,8 +82,9 @@ async function run(asked: Run, output: Output, io: Io, named: { name: string; se
       userIds: 'string',
       storeTimeout: `${limit.left}ms`,
       sweepInterval: false,
-      // With it, revoke ends the remember tokens of the device, whatever lifetime the application gives them.
-      rememberFor: '400d',
+      // The limits of the application are not known here, and shorter ones would hide sessions that live.
+      idleTimeout: '400d',
+      absoluteTimeout: '400d',
     })
     const namespace = given.get('namespace')
     return namespace === undefined ? sessions : sessions.namespace(namespace)

@@ -90,6 +90,6 @@ export class MovingSessions extends KeptSessions {
     const operation = verb === 'get' ? 'read' : 'delete'
     const run = async () => (await answerOf(callback => this.#old[verb](sid, callback))) ?? null
     const context = this.context.begin()
-    return askOldStore(context, operation, context.deadline, run)
+    return askOldStore(context, operation, sid, context.deadline, run)
   }
 }

@@ -1,4 +1,5 @@
 // A reader of another library's sessions: how its cookie names a session, and how that session is read and removed.
+import { quote } from '../text/quote.ts'
 
 /** The cookie of the other library, with the attributes by which a browser finds it again to remove it. */
 export interface OldCookie {
@@ -36,7 +37,7 @@ export interface OldSessions<T = Record<string, unknown>> {
   readonly cookie: string | OldCookie
   /** Names of cookies that are removed with it, such as one with its signature. @default none */
   readonly alsoClear?: readonly string[]
-  /** Whether a long value comes in pieces: the cookies `NAME.0` to `NAME.3`, which are joined, and removed too. @default false */
+  /** Whether a long value comes in pieces: the cookies `NAME.0`, `NAME.1` and so on, which are joined, and removed too. @default false */
   readonly isChunked?: boolean
   /**
    * Checks a value of the cookie, as it came and not decoded, and says which session it names. `null`, or an error, if the
@@ -46,14 +47,38 @@ export interface OldSessions<T = Record<string, unknown>> {
   parse?(value: string, cookies: (name: string) => readonly string[]): OldSessionId | null
   /** The live session, or `null`. Reject if the old store fails: the request gets a 503 and keeps its cookie. */
   read(id: string): OldSession<T> | null | Promise<OldSession<T> | null>
+  /**
+   * Whether a session that `read` answers lives, whatever its `expiresAt`: such a store ends sessions itself, and may prolong
+   * one without its text. @default false
+   */
+  readonly isEndedByStore?: boolean
   /** Removes the session, if there is one. Leave it out if the cookie holds the whole session. */
   destroy?(id: string): unknown
 }
 
-/** An instant as libraries write it: a Date, its text, or epoch ms. `null` for anything else. */
-export function instant(value: unknown): number | null {
-  const ms = value instanceof Date ? value.getTime() : typeof value === 'number' ? value : Date.parse(String(value))
-  return Number.isFinite(ms) ? Math.floor(ms) : null
+/** Text without a zone means another instant on each machine. */
+const ZONED = /^\d{4}-\d\d-\d\d[T ][\d:.]+ ?(?:Z|[+-][\d:]{2,5})$|^\w{3}, [\w :]+ GMT$/
+const DIGITS = /^\d{1,16}$/
+
+/**
+ * An instant as libraries write it: a Date, epoch ms as a number, a BigInt or digits, or text with a zone. `null` if it is absent.
+ * @throws TypeError for anything else: it would pass for unknown, and a session that has ended for a live one
+ */
+export function instant(name: string, value: unknown): number | null {
+  if (value === undefined || value === null) return null
+  const text = String(value)
+  const isEpoch = typeof value === 'number' || typeof value === 'bigint' || DIGITS.test(text)
+  const ms = isEpoch
+    ? Number(value)
+    : value instanceof Date
+      ? value.getTime()
+      : ZONED.test(text)
+        ? Date.parse(text)
+        : NaN
+  if (Number.isFinite(ms)) return Math.floor(ms)
+  throw new TypeError(
+    `sessionImporter: ${name}: expected a Date, epoch milliseconds, or text with a time zone, got ${quote(value)}`,
+  )
 }
 
 /** When a session was last used, if each use sets its end `age` ms ahead; `null` if either is unknown. */

@@ -16,6 +16,8 @@ import { deriveId, newSalt, newWriteId, type SessionId, shardOf } from '../sessi
 import type { UserIdInput, UserIds } from '../session/users.ts'
 import { ANONYMOUS, checkAnonymous, checkLogin } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
+import { Recent } from '../time/recent.ts'
+import { within } from '../time/within.ts'
 import { isObject, type OldSession, type OldSessionId } from './from.ts'
 import { type Note, Notes, OVER } from './notes.ts'
 import { epoch, OldStore } from './old-store.ts'
@@ -31,6 +33,8 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
   readonly #notes: Notes
   readonly #old: OldStore
   readonly #options: SessionImporterOptions<Data, Ids, Input>
+  /** Whether old cookies were of no more use, for five minutes. */
+  readonly #spent = new Recent<boolean>(5 * 60_000)
   /** Requests of one browser in this process share one look. */
   readonly #underWay = new Map<string, Promise<Lead>>()
 
@@ -75,12 +79,20 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
   /** Whether old cookies are of no more use to a browser that has a session of ours. Old records of imported sessions are removed. */
   async areSpent(old: readonly OldId[]): Promise<boolean> {
     const { deadline } = this.#context.begin()
-    let areSpent = true
-    for (const { id } of old)
-      if ((await this.#notes.read(id, deadline)) !== undefined) await this.#old.destroy(id, deadline)
-      // A logout will end it. If the old store cannot say, that does not concern this browser.
-      else if ((await this.#old.read(id, deadline).catch(() => undefined)) !== null) areSpent = false
-    return areSpent
+    return (await Promise.all(old.map(({ id }) => this.#isSpent(id, deadline)))).every(is => is)
+  }
+
+  /** Asked once in five minutes: who has a session here must not wait for a dead old store at each request. A logout ends both. */
+  async #isSpent(id: string, deadline: number): Promise<boolean> {
+    const known = this.#spent.get(id, performance.now())
+    if (known !== undefined) return known
+    this.#spent.set(id, false, performance.now())
+    const wasImported = (await this.#notes.read(id, deadline)) !== undefined
+    if (wasImported) await this.#old.destroy(id, deadline)
+    // If the old store cannot say, that does not concern this browser.
+    const isSpent = wasImported || (await this.#old.read(id, deadline).catch(() => undefined)) === null
+    this.#spent.set(id, isSpent, performance.now())
+    return isSpent
   }
 
   endUser(userId: UserIdInput<Ids>): Promise<void> {
@@ -106,7 +118,12 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
   }
 
   async #begin(old: OldId, found: OldSession, deadline: number): Promise<Lead> {
-    const login = await this.#options.toLogin(found.data, found)
+    const asked = (async () => this.#options.toLogin(found.data, found))()
+    const login = await within(deadline, asked, {
+      accept: answer => answer,
+      failed: cause => cause,
+      late: () => this.#context.calls.fail('read', 'not-applied', 'read: toLogin did not answer within storeTimeout'),
+    })
     if (login === null || login === undefined) return undefined
     const begun = this.#beginningOf(old, login, found)
     // Older than a session of ours may be: it has ended, as the others of its age have.

@@ -68,7 +68,7 @@ export class SessionImporter<
         `middleware: expected the visits of the same SessionManager, such as nodeVisits(sessions), got ${quote(visits)}`,
       )
     return (request, response, next) => {
-      if (this.#cookies.in(request.headers.cookie).length === 0) {
+      if (!request.headers.cookie?.includes(this.#cookies.name)) {
         next()
         return
       }
@@ -106,7 +106,7 @@ export class SessionImporter<
     visit.onLeave(() => eachWrite(old, each => this.#imports.end(each)))
     // The look makes the response vary with the cookie: a cache must not remove the cookies of other visitors.
     const answer: unknown = isSpent && (await visit.get({ touch: false }).catch((error: unknown) => error))
-    return { visit, setCookie: isSpent && !(answer instanceof Error) ? this.#cookies.removal(ours.secure) : [] }
+    return { visit, setCookie: isSpent && !(answer instanceof Error) ? this.#cookies.removal(cookie, ours.secure) : [] }
   }
 
   /**

@@ -19,10 +19,23 @@ export function epoch(name: string, value: unknown): number | null {
   return Math.floor(ms)
 }
 
-/** Asks an old store by a deadline. @throws SessionStoreError if it fails, or does not answer */
+/** An error without what its driver hung on it: the ID is often there, and it is a cookie. */
+function withoutId(cause: unknown, id: string): unknown {
+  const bare = (text: string) => text.replaceAll(id, '…')
+  if (!(cause instanceof Error)) return typeof cause === 'string' ? bare(cause) : (cause ?? null)
+  const { name, message, code, stack = '' } = cause as Error & { code?: unknown }
+  return Object.assign(new Error(bare(message)), {
+    name,
+    stack: bare(stack),
+    ...(typeof code === 'string' && { code }),
+  })
+}
+
+/** Asks an old store about an ID by a deadline. @throws SessionStoreError if it fails, or does not answer */
 export function askOldStore<V>(
   { calls }: Context,
   operation: 'read' | 'delete',
+  id: string,
   deadline: number,
   run: () => Promise<V>,
 ): Promise<V> {
@@ -31,7 +44,7 @@ export function askOldStore<V>(
     calls.fail(operation, outcome, `${operation}: the store of the old sessions ${what}`, options)
   return within(deadline, run(), {
     accept: answer => answer,
-    failed: cause => fail('failed', { cause }),
+    failed: cause => fail('failed', { cause: withoutId(cause, id) }),
     late: () => fail('did not answer within storeTimeout'),
   })
 }
@@ -50,7 +63,7 @@ export class OldStore {
    * @throws SessionStoreError if the old store fails
    */
   async read(id: string, deadline: number): Promise<OldSession | null> {
-    const answer = await askOldStore(this.#context, 'read', deadline, async () => {
+    const answer = await askOldStore(this.#context, 'read', id, deadline, async () => {
       try {
         return await this.#from.read(id)
       } catch (error) {
@@ -74,11 +87,12 @@ export class OldStore {
       seenAt: epoch('seenAt', told.seenAt),
       expiresAt,
     }
-    return expiresAt !== null && expiresAt <= this.#context.now() ? null : session
+    const isOver = expiresAt !== null && expiresAt <= this.#context.now()
+    return isOver && !this.#from.isEndedByStore ? null : session
   }
 
   /** Removes a session. The note keeps its cookie from being used again: if this fails, an event reports it, and the record expires. */
   async destroy(id: string, deadline: number): Promise<void> {
-    await askOldStore(this.#context, 'delete', deadline, async () => this.#from.destroy?.(id)).catch(() => {})
+    await askOldStore(this.#context, 'delete', id, deadline, async () => this.#from.destroy?.(id)).catch(() => {})
   }
 }

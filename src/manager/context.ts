@@ -41,7 +41,7 @@ export interface Found {
 /** What the contexts of a manager and its namespaces share. */
 type Shared = Pick<
   Context,
-  'options' | 'calls' | 'shape' | 'writers' | 'touched' | 'recentlyEnded' | 'sweeper' | 'namespaces'
+  'options' | 'calls' | 'shape' | 'writers' | 'touched' | 'owed' | 'recentlyEnded' | 'sweeper' | 'namespaces'
 >
 
 /** Knows no types of data and user IDs: the methods of the manager add them. */
@@ -53,6 +53,8 @@ export class Context {
   readonly writers: WriteQueue
   /** When this process last wrote down that a session was used, by key. */
   readonly touched: Recent<number>
+  /** When sessions end whose cookie a response could not send again, epoch ms, by key; 0 once it was sent. */
+  readonly owed: Recent<number>
   readonly recentlyEnded: RecentlyEnded
   readonly sweeper: Sweeper
   /** The managers of namespaces, by name. */
@@ -68,6 +70,7 @@ export class Context {
     this.shape = shared.shape
     this.writers = shared.writers
     this.touched = shared.touched
+    this.owed = shared.owed
     this.recentlyEnded = shared.recentlyEnded
     this.sweeper = shared.sweeper
     this.namespaces = shared.namespaces
@@ -86,6 +89,7 @@ export class Context {
       shape: new DataShape<object>(options),
       writers: new WriteQueue(options.store.isPerRequest),
       touched: new Recent(touchInterval),
+      owed: new Recent(options.idle),
       recentlyEnded: new RecentlyEnded(),
       sweeper: makeSweeper(store.sweep ? sweep : null, () => root.now(), sweepInterval),
       namespaces: new Recent(Number.POSITIVE_INFINITY, MAX_NAMESPACES / 2),

@@ -71,7 +71,7 @@ function foundIn(
   now: number,
   isByOldId: boolean,
 ): Found | null | Promise<Found | null> {
-  const record = held(stored)
+  const record = held(context, stored)
   if (record.kind !== 'session' || !(stored.expiresAt > now)) return none(context, record.key)
   if (!(record.expiresAt > now)) return none(context, record.key, 'past a shorter time limit')
   const userId = context.userIdOf(record)
@@ -109,7 +109,7 @@ export async function isOutdated(context: Context, record: SessionRecord): Promi
 /** The user's live sessions, without those that the application's password version refuses. */
 export async function recordsOfUser(context: Context, user: string): Promise<SessionRecord[]> {
   const call = context.call()
-  const records = (await context.calls.listUser(user, 'session', call)).map(held)
+  const records = (await context.calls.listUser(user, 'session', call)).map(record => held(context, record))
   const version = records.length === 0 ? 0 : await passwordVersionNow(context, user)
   return records.filter(record => record.expiresAt > call.now && (record.passwordVersion ?? 0) >= version)
 }

@@ -36,7 +36,7 @@ import {
 import { lifetimeOf } from './records.ts'
 import { issueToken, type Redeemed, redeemToken, revokeToken } from './remember.ts'
 import { endSeries, seriesOf, seriesOfDevice } from './series.ts'
-import { takeKey, touch, writeData, writeRecord } from './write.ts'
+import { isTouchNow, takeKey, writeData, writeRecord, writeTouch } from './write.ts'
 
 const NAMESPACE_NAME = /^[A-Za-z0-9_.-]{1,32}$/
 
@@ -117,7 +117,10 @@ export class SessionManager<
     if (id === null) return null
     const now = context.now()
     const found = await find(context, id, now)
-    if (found !== null) return (options?.touch === false ? null : touch(context, found, now)) ?? context.session(found)
+    if (found !== null)
+      return options?.touch === false || !isTouchNow(context, found.record, now, null)
+        ? context.session(found)
+        : writeTouch(context, found, now, null)
     if (typeof session === 'object' && session !== null && session.expiresAt <= now)
       context.emit({ type: 'expired', key: session.key, userId: session.user?.id ?? null })
     return null

@@ -77,26 +77,42 @@ export function newRecord(
 export const idleOf = ({ options }: Context, { data }: SessionRecord): number =>
   Math.min(unpackMeta(data).meta.idle ?? options.idle, options.idle)
 
-/** A record as long as its own idle time holds it now: stores only raise `expiresAt`, and that time may have become shorter. */
-export function held(record: SessionRecord): SessionRecord {
-  const { idle } = unpackMeta(record.data).meta
-  if (idle === undefined || isUntouched(record)) return record
-  const expiresAt = expiryOf(record.seenAt, record.absoluteExpiresAt, idle)
-  return expiresAt < record.expiresAt ? { ...record, expiresAt } : record
+/**
+ * A record as the time limits of today hold it, this manager's and its own idle time: they may have become shorter, and stores
+ * only raise `expiresAt`. What they end stays in the store: another service may have longer ones.
+ */
+export function held(context: Context, record: SessionRecord): SessionRecord {
+  const { seenAt, createdAt } = record
+  const absoluteExpiresAt = Math.min(record.absoluteExpiresAt, createdAt + context.options.absolute)
+  // A new ID is a use too, also of a remembered session that is stored as not yet seen.
+  const usedAt = Math.max(seenAt, createdAt, unpackMeta(record.data).meta.newIds?.since ?? 0)
+  const expiresAt = expiryOf(usedAt, absoluteExpiresAt, idleOf(context, record))
+  const isShorter = expiresAt < record.expiresAt || absoluteExpiresAt < record.absoluteExpiresAt
+  return isShorter ? { ...record, expiresAt: Math.min(expiresAt, record.expiresAt), absoluteExpiresAt } : record
 }
 
-/** `seenAt` and `expiresAt` of a record that is used at `now`: they only rise. */
+/**
+ * `seenAt` and `expiresAt` of a record that is used at `now`: they only rise. `isOwed`: its cookie was due, and this response
+ * cannot send it.
+ */
 export function seen(
   context: Context,
   record: SessionRecord,
   now: number,
+  isOwed = false,
 ): Pick<SessionRecord, 'seenAt' | 'expiresAt'> {
-  return {
-    // By the clock of this node it may not have been created yet. It is in use anyway.
-    seenAt: Math.max(record.seenAt, record.createdAt, now),
-    expiresAt: Math.max(record.expiresAt, expiryOf(now, record.absoluteExpiresAt, idleOf(context, record))),
-  }
+  // By the clock of this node it may not have been created yet. It is in use anyway.
+  const seenAt = Math.max(record.seenAt, record.createdAt, now)
+  const expiresAt = expiryOf(seenAt, record.absoluteExpiresAt, idleOf(context, record)) - Number(isOwed)
+  return { seenAt, expiresAt: Math.max(record.expiresAt, expiresAt) }
 }
+
+/**
+ * Whether the session was extended by a request whose response could not send its cookie any more: it ends 1 ms early then.
+ * The next response that can sends it, at whichever node.
+ */
+export const isCookieOwed = (context: Context, record: SessionRecord): boolean =>
+  record.expiresAt === expiryOf(record.seenAt, record.absoluteExpiresAt, idleOf(context, record)) - 1
 
 /** The time limits of a session, in ms. */
 export interface Lifetimes {

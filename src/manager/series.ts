@@ -72,9 +72,15 @@ export function parseSeries(text: string): Series | null {
 /** The live series that a token's key leads to. */
 export async function readSeries(context: Context, key: string): Promise<FoundSeries | null> {
   const record = await context.storedRecord(key)
-  if (record === null || record.kind !== 'remember' || !(record.expiresAt > context.now())) return null
+  if (record?.kind !== 'remember') return null
+  // As for a session: the limit of today holds it too, where there is one.
+  const expiresAt = Math.min(
+    record.expiresAt,
+    record.createdAt + (context.options.rememberFor ?? Number.POSITIVE_INFINITY),
+  )
+  if (!(expiresAt > context.now())) return null
   const series = parseSeries(record.data)
-  if (series !== null && context.userIdOf(record) !== null) return { record, series }
+  if (series !== null && context.userIdOf(record) !== null) return { record: { ...record, expiresAt }, series }
   await context.calls.delete(key, context.call())
   context.emit({ type: 'corrupt-record', key: key as SessionKey, cause: 'not a remember-me series' })
   return null

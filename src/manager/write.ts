@@ -9,7 +9,17 @@ import type { AnySession } from '../session/session.ts'
 import { quote } from '../text/quote.ts'
 import type { Context, Found } from './context.ts'
 import { find, fromSnapshot } from './lookup.ts'
-import { draftOf, encode, expiryOf, idleOf, isCookieDueAt, isTouchDue, isUntouched, seen } from './records.ts'
+import {
+  draftOf,
+  encode,
+  expiryOf,
+  idleOf,
+  isCookieDueAt,
+  isCookieOwed,
+  isTouchDue,
+  isUntouched,
+  seen,
+} from './records.ts'
 import { setTouched } from './series.ts'
 
 /** How often a new ID is drawn again; one more collision means that the generator repeats itself. */
@@ -201,23 +211,33 @@ export async function writeRecord(context: Context, record: SessionRecord, keys:
 }
 
 /**
- * Writes down that a session is in use, once per interval in this process, however many requests run in parallel. `null`
- * if nothing is due, else the session as it is then.
+ * Whether a use of the session has to be written down: once per interval in this process, however many requests run in
+ * parallel. `canFollow`: whether the response of this request can send the cookie; `null` if there is none.
  */
-export function touch(context: Context, found: Found, now: number): Promise<AnySession | null> | null {
+export function isTouchNow(context: Context, record: SessionRecord, now: number, canFollow: boolean | null): boolean {
   const { options, touched } = context
-  const { record } = found
-  if (!isTouchDue(record.seenAt, now, options) && !isUntouched(record)) return null
-  const last = touched.get(record.key, now)
-  if (last !== undefined && now >= last && now - last < options.touchInterval) return null
-  touched.set(record.key, now, now)
-  return writeTouch(context, found, now)
+  const isSending = canFollow === true && isCookieOwed(context, record)
+  if (!isSending && !isTouchDue(record.seenAt, now, options) && !isUntouched(record)) return false
+  // The first response that can send a cookie which is owed does not wait until late reads leave it an interval.
+  const turn = isSending ? `owed ${record.key}` : record.key
+  const last = touched.get(turn, now)
+  if (last !== undefined && now >= last && now - last < options.touchInterval) return false
+  touched.set(turn, now, now)
+  return true
 }
 
-async function writeTouch(context: Context, found: Found, now: number): Promise<AnySession | null> {
+/** Writes down that a session is in use: the session as it is then. */
+export async function writeTouch(
+  context: Context,
+  found: Found,
+  now: number,
+  canFollow: boolean | null,
+): Promise<AnySession | null> {
   const { calls, options, touched } = context
   const { id, record, isByOldId } = found
-  const { seenAt, expiresAt } = seen(context, record, now)
+  const wasOwed = isCookieOwed(context, record)
+  const isCookieDue = wasOwed || isCookieDueAt(Math.max(record.seenAt, now), record, idleOf(context, record))
+  const { seenAt, expiresAt } = seen(context, record, now, canFollow === null ? wasOwed : isCookieDue && !canFollow)
   let outcome: 'touched' | 'gone'
   try {
     if (record.parent !== null && isUntouched(record)) await setTouched(context, record)
@@ -233,6 +253,5 @@ async function writeTouch(context: Context, found: Found, now: number): Promise<
     const again = await find(context, id, now)
     return again === null ? null : context.session({ ...again, isByOldId: isByOldId || again.isByOldId })
   }
-  const isCookieDue = isCookieDueAt(seenAt, record, idleOf(context, record))
   return context.session({ ...found, record: { ...record, seenAt, expiresAt } }, isCookieDue)
 }

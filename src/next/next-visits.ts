@@ -35,6 +35,8 @@ export interface NextVisits<Data extends object, Ids extends UserIds, Input exte
   proxy(responses: NextResponses): (request: Request) => Promise<Response>
 }
 
+const NO_TOUCH = { touch: false } as const
+
 /** Next would answer 500 to whatever is thrown. */
 function answerTo(error: unknown): Response {
   if (!(error instanceof SessionError)) throw error
@@ -59,17 +61,33 @@ export function nextVisits<Data extends object, Ids extends UserIds, Input exten
     throw new TypeError(`nextVisits: expected { headers, cookies } of 'next/headers', got ${quote(functions)}`)
   type Visit = FetchVisit<Data, Ids, Input>
   // Next gives the same headers to all code that runs for one request: a page sees the changes of the action before it.
-  const [reading, writing] = [new WeakMap<Headers, Visit>(), new WeakMap<Headers, Visit>()]
+  const writing = new WeakMap<Headers, Visit>()
+  const reading = new WeakMap<Headers, { readonly cookie: string; readonly visit: Visit }>()
   const open = (method: 'GET' | 'POST', given: Headers) =>
     visits.of(new Request(`http://${given.get('host')}/`, { method, headers: given }))
+  /** A visit that only reads, with the cookies that the browser has once those are sent. To look closes nothing. */
+  const reader = (given: Headers, sent: Visit['cookies'] = []) => {
+    const cookie = withCookies(given.get('cookie'), sent)
+    const known = reading.get(given)
+    if (known?.cookie === cookie) return known.visit
+    const asked = new Headers(given)
+    asked.set('Cookie', cookie)
+    const visit = open('GET', asked)
+    // From here on no cookie can be set.
+    visit.respond(new Response())
+    reading.set(given, { cookie, visit })
+    return visit
+  }
+  /** Ends what began in an action whose cookies Next refuses: no browser has it. A remember token leads to its session again. */
+  const endBegun = async (visit: Visit, given: Headers) => {
+    const session = await visit.get(NO_TOUCH)
+    const before = await reader(given).get(NO_TOUCH)
+    if (session !== null && !session.remembered && session.key !== before?.key) await visit.logOut()
+  }
   return {
     async current() {
       const given = await headers()
-      const visit = writing.get(given) ?? reading.get(given) ?? open('GET', given)
-      reading.set(given, visit)
-      // From here on no cookie can be set.
-      visit.respond(new Response())
-      return visit
+      return reader(given, writing.get(given)?.cookies)
     },
     async withVisit(run) {
       const given = await headers()
@@ -77,13 +95,17 @@ export function nextVisits<Data extends object, Ids extends UserIds, Input exten
       const visit = writing.get(given) ?? open('POST', given)
       writing.set(given, visit)
       const jar = await cookies()
+      const [outcome] = await Promise.allSettled([Promise.resolve(visit).then(run)])
       try {
-        return await run(visit)
-      } finally {
         for (const { name, value, options } of visit.cookies) jar.set(name, value, options)
-        // Not before: in a component the jar refuses them.
         visit.finish()
+      } catch (refusal) {
+        // In a component.
+        await endBegun(visit, given).catch(() => {})
+        if (outcome.status === 'fulfilled') throw refusal
       }
+      if (outcome.status === 'rejected') throw outcome.reason
+      return outcome.value
     },
     route: handler => (request, context) =>
       visits.handle(request, async visit => {

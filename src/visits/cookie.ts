@@ -240,7 +240,7 @@ function valuesOf(pattern: RegExp, header: string | readonly string[] | null | u
 const isBlank = (text: string, at: number): boolean => text[at] === ' ' || text[at] === '\t'
 
 /** Not trim(): a no-break space is part of a name. No regular expression: in the middle of a text it is quadratic. */
-function trimmed(text: string): string {
+export function trimmed(text: string): string {
   let from = 0
   let to = text.length
   while (from < to && isBlank(text, from)) from += 1
@@ -248,5 +248,5 @@ function trimmed(text: string): string {
   return text.slice(from, to)
 }
 
-const unquoted = (value: string): string =>
+export const unquoted = (value: string): string =>
   value.length > 1 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value

@@ -74,9 +74,9 @@ export function reportUnsent(
   warnOnce('COATCHECK_UNSENT_COOKIE', message)
 }
 
-/** The head of a response is written while a method of its visit is under way: no cookie of that method can be sent. */
+/** The head of a response is written while a method of its visit is under way: it may answer another user's page. */
 export function warnNotAwaited(): void {
   const message =
-    'a response was sent while a method of its visit (logIn, logOut, update, …) was still under way, so its cookie may be lost: await it before you answer'
+    'a response was sent while a method of its visit (get, logIn, update, …) was still under way: `if (visit.get())` is always true, and its cookie may be lost: await it before you answer'
   warnOnce('COATCHECK_NOT_AWAITED', message)
 }

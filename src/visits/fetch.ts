@@ -4,7 +4,7 @@ import { aFunction } from '../text/check-options.ts'
 import { quote } from '../text/quote.ts'
 import type { CookieOptions } from './cookie.ts'
 import type { Advice } from './errors.ts'
-import { FetchHead, writeRules } from './head.ts'
+import { FetchHead, isHandshake, writeRules } from './head.ts'
 import { isForwardedLocally, isLocalHost, type SecureOptions } from './secure.ts'
 import { setUp, type VisitOptions, type VisitsSetup } from './setup.ts'
 import type { Visit as PublicVisit, VisitRequest } from './types.ts'
@@ -57,7 +57,8 @@ const ADVICE: Advice = {
 
 /** @throws TypeError that says what to pass */
 export function checkFetch(where: string, request: unknown): void {
-  if (typeof (request as Partial<Request> | null | undefined)?.headers?.get !== 'function')
+  // Its headers are left alone: Astro warns if someone reads them while it prerenders a page.
+  if (typeof (request as Partial<Request> | null | undefined)?.clone !== 'function')
     throw new TypeError(
       `${where}: expected a Request, got ${quote(request)}; pass the Request (Hono: c.req.raw; SvelteKit: event.request), or for a request of node:http use nodeVisits of 'coatcheck/node'`,
     )
@@ -66,12 +67,11 @@ export function checkFetch(where: string, request: unknown): void {
 /** The host in the URL of a server that listens on all addresses (next start -H 0.0.0.0). */
 const ANY_ADDRESS = /^(?:0\.0\.0\.0|\[::\])(?::\d+)?$/
 
-/** A request of the Fetch API as a visit sees it. Its methods are no closures, as in `guardHead`. */
+/**
+ * A request of the Fetch API as a visit sees it. Nothing is read from it before a visit asks. Its methods are no closures, as
+ * in `guardHead`.
+ */
 class FetchRequest implements VisitRequest {
-  readonly method: string
-  readonly cookie: string | null
-  readonly upgrade: boolean
-  readonly isHandshake: boolean
   isSent = false
   /** By `handle`, which sends the response by itself. */
   isHandled = false
@@ -79,12 +79,24 @@ class FetchRequest implements VisitRequest {
   readonly #isTls: (request: Request) => boolean
 
   constructor(request: Request, isTls: (request: Request) => boolean) {
-    this.method = request.method
-    this.cookie = request.headers.get('cookie')
-    this.upgrade = request.headers.has('upgrade')
-    this.isHandshake = isHandshake(request)
     this.#request = request
     this.#isTls = isTls
+  }
+
+  get method(): string {
+    return this.#request.method
+  }
+
+  get cookie(): string | null {
+    return this.#request.headers.get('cookie')
+  }
+
+  get upgrade(): boolean {
+    return this.#request.headers.has('upgrade')
+  }
+
+  get isHandshake(): boolean {
+    return isHandshake(this.#request.headers.get('upgrade'))
   }
 
   get secure(): boolean {
@@ -98,6 +110,10 @@ class FetchRequest implements VisitRequest {
 
   canSend(): boolean {
     return !this.isSent && !this.isHandshake
+  }
+
+  isLate(): boolean {
+    return this.isSent && !this.isHandshake
   }
 
   isPending(): boolean {
@@ -139,10 +155,14 @@ class ResponseVisit<Data extends object, Ids extends UserIds, Input extends obje
       const answer = await handler()
       if (answer === undefined && request.isHandshake) return undefined
       if (!isResponse(answer)) throw new TypeError(`handle: expected a Response from the handler, got ${quote(answer)}`)
+      // A part of a page that streams may have asked: its cookie still goes along.
+      await this.settled()
       return this.respond(answer)
     } catch (thrown) {
       // Frameworks throw a Response to answer at once.
-      throw isResponse(thrown) ? this.respond(thrown) : thrown
+      if (!isResponse(thrown)) throw thrown
+      await this.settled()
+      throw this.respond(thrown)
     } finally {
       request.isSent = true
     }
@@ -153,13 +173,6 @@ class ResponseVisit<Data extends object, Ids extends UserIds, Input extends obje
 function isResponse(value: unknown): value is Response {
   const { status, headers } = (value ?? {}) as Partial<Response>
   return typeof status === 'number' && typeof headers?.getSetCookie === 'function'
-}
-
-/** Whether the connection becomes something else than HTTP, such as a WebSocket: its 101 carries no cookies. */
-function isHandshake({ headers }: Request): boolean {
-  const protocols = headers.get('upgrade')
-  // h2c offers HTTP/2, but the request is an ordinary one (curl --http2).
-  return protocols !== null && protocols.toLowerCase() !== 'h2c'
 }
 
 /**

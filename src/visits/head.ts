@@ -20,6 +20,11 @@ export const COOKIE_READ: HeadRules = { ...NO_RULES, vary: ['Cookie'] }
 /** For a request whose response may depend on a session. */
 export const PERSONAL: HeadRules = { ...COOKIE_READ, noStore: true }
 
+/** Whether a request asks for another protocol, such as a WebSocket: its answer has no head that could carry cookies. */
+export const isHandshake = (upgrade: string | null | undefined): boolean =>
+  // HTTP/2 and TLS are offered with ordinary requests (curl --http2, clients in Java).
+  upgrade != null && !upgrade.split(',').every(protocol => /^(?:h2c|tls\/.*)$/i.test(protocol.trim()))
+
 export type HeaderValue = number | string | readonly string[] | undefined
 
 /** The head of a response, of any kind of server. */

@@ -6,7 +6,15 @@ import { aFunction } from '../text/check-options.ts'
 import { quote } from '../text/quote.ts'
 import type { CookieOptions } from './cookie.ts'
 import type { Advice } from './errors.ts'
-import { type Head, type HeaderValue, type HeadRules, linesOf, type MoreRules, writeRules } from './head.ts'
+import {
+  type Head,
+  type HeaderValue,
+  type HeadRules,
+  isHandshake,
+  linesOf,
+  type MoreRules,
+  writeRules,
+} from './head.ts'
 import { hostOf, proxyTest, type SecureOptions, secureTest } from './secure.ts'
 import { setUp, type VisitOptions } from './setup.ts'
 import type { Visit as PublicVisit, VisitRequest } from './types.ts'
@@ -28,14 +36,14 @@ const PASS =
  * @throws TypeError that says what to pass
  */
 export function checkNode(where: string, request: unknown, response: unknown): void {
-  const { httpVersion, headers } = (request ?? {}) as { httpVersion?: unknown; headers?: Partial<Headers> | null }
+  const given = (request ?? {}) as { httpVersion?: unknown; headers?: Partial<Headers> | null }
   // Imitations in tests have headers at least, and so have wrappers.
-  const isImitation = () =>
+  const isImitation = ({ headers } = given) =>
     typeof headers === 'object' &&
     headers !== null &&
     typeof headers.get !== 'function' &&
-    !['raw', 'req', 'request', 'node'].some(inner => inner in (request as object))
-  if (typeof httpVersion !== 'string' && !isImitation())
+    !['raw', 'req', 'request', 'node'].some(inner => inner in given)
+  if (typeof given.httpVersion !== 'string' && !isImitation())
     throw new TypeError(
       `${where}: expected a request of node:http, got ${quote(request)}; ${PASS}, or for a Request use fetchVisits of 'coatcheck/fetch'`,
     )
@@ -93,7 +101,16 @@ class NodeRequest<V> implements VisitRequest {
 
   canSend(): boolean {
     const { response } = this
-    return response !== undefined && !response.headersSent && !isGone(response)
+    return (
+      response !== undefined &&
+      !response.headersSent &&
+      !isGone(response) &&
+      !isHandshake(this.#request.headers.upgrade)
+    )
+  }
+
+  isLate(): boolean {
+    return this.response?.headersSent === true && !isHandshake(this.#request.headers.upgrade)
   }
 
   onHeadRules(rules: () => HeadRules): void {

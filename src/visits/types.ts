@@ -137,6 +137,8 @@ export interface VisitRequest {
   header(name: 'origin' | 'sec-fetch-site' | 'host'): string | null | undefined
   /** Whether cookies can still be sent. @default always */
   canSend?(): boolean
+  /** Whether the head of the response was sent, and more of it follows: a read is a use of the session then too. @default never */
+  isLate?(): boolean
   /** Called before the response first depends on a cookie: `rules` says what its head has to carry, once it is written. */
   onHeadRules?(rules: () => HeadRules): void
   /** Whether the response is still to come: then a cookie that is not in it yet is not lost. @default never */

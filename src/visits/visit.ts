@@ -5,7 +5,7 @@ import { fromSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { GET_OPTIONS } from '../manager/options.ts'
 import { isCurrentToken, parseToken } from '../manager/series.ts'
-import { changed, takeKey, touch } from '../manager/write.ts'
+import { changed, isTouchNow, takeKey, writeTouch } from '../manager/write.ts'
 import type { RequestRefusal } from '../session/events.ts'
 import { isId, type SessionId } from '../session/id.ts'
 import { isCookieDue, recordOf, type Session, type UserSession } from '../session/session.ts'
@@ -39,7 +39,6 @@ const REQUIRE_USER: OptionsOf<{ freshWithin?: Duration }> = {
   where: 'requireUser',
   rules: { freshWithin: aDuration },
 }
-const TOUCH = { touch: true } as const
 const NO_TOUCH = { touch: false } as const
 const NONE: readonly never[] = []
 
@@ -65,6 +64,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #session: Session<Data, Ids> | null | undefined
   /** The read, under way, finished or failed; `null` after a method that writes, since its session is newer. */
   #reading: Promise<Session<Data, Ids> | null> | null = null
+  #isReading = false
   /** Whether a read so far counts as a use of the session: a poll does not. */
   #isUsed = false
   /** Methods that write run one after the other. Never rejects. */
@@ -95,15 +95,14 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     }
     const isUse = options?.touch !== false
     if (this.#reading === null && this.#session === undefined) {
-      // One of several is used once it is chosen.
-      this.#isUsed = isUse && this.#id !== undefined
-      this.#reading = this.#read(this.#isUsed)
-      if (this.#isUsed === isUse) return this.#reading
+      this.#isUsed = isUse
+      this.#reading = this.#read(isUse)
+      return this.#reading
     }
     this.#reading ??= Promise.resolve(this.#session ?? null)
     if (isUse && !this.#isUsed) {
       this.#isUsed = true
-      this.#reading = this.#reading.then(() => this.#touch())
+      this.#reading = this.#reading.then(() => this.#use())
     }
     return this.#reading
   }
@@ -243,11 +242,25 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#rules().cookies.map(responseCookie)
   }
 
+  /** When the reads that are under way have ended, however. */
+  async settled(): Promise<void> {
+    if (this.#isReading) await this.#reading?.catch(() => {})
+  }
+
   /** The headers of a response that is sent now. The visit finishes: it keeps no session that no browser will have. */
   finalRules(): HeadRules {
-    if (this.#lastWrite !== null) warnNotAwaited()
+    if (this.#lastWrite !== null || this.#isReading) warnNotAwaited()
     this.#stopWatching()
     const rules = this.#rules()
+    if (this.#isReading && this.#cookie === 'keep' && this.#id && !this.#isSuperseded()) {
+      // An earlier read of this browser came too late for the cookie, and so will this one.
+      const [key, now] = [this.#context.keyOf(this.#id), this.#context.now()]
+      const end = this.#context.owed.get(key, now) ?? 0
+      if (end <= now) return rules
+      this.#context.owed.set(key, 0, now)
+      this.#cookie = 'send'
+      return { ...rules, cookies: [this.#setup.cookie.serializeValue(this.#id, Math.ceil((end - now) / 1000))] }
+    }
     // Another request of the browser logged in or out while this session began. Its response has the right cookie.
     if (this.#session && this.#cookie === 'send' && this.#isProvisional && this.#isSuperseded()) {
       void this.#sessions.destroy(this.#session).catch(() => {})
@@ -299,15 +312,21 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     const id = this.#id
     if (IS_DEBUG && !this.#ids.some(isId) && !this.#isInsecure)
       noSession(this.#setup.cookie.candidates(this.#request.cookie).some(Boolean) ? 'malformed cookie' : 'no cookie')
-    const touching = isUse && this.#canSend() ? TOUCH : NO_TOUCH
-    const found = id === undefined ? await this.#choose() : id && (await this.#sessions.get(id, touching))
-    const redeemed = found === null && this.#session === undefined ? await this.#redeem() : null
-    // A method that writes has finished since, and its session is the newer one.
-    if (this.#session !== undefined) return this.#session
-    if (redeemed === null) return this.#sendIfDue(found)
-    const { session, token, expiresAt } = redeemed
-    this.#tokenCookie = { token, maxAge: Math.max(0, Math.ceil((expiresAt - this.#context.now()) / 1000)) }
-    return this.#send(session)
+    this.#isReading = true
+    try {
+      let found = id === undefined ? await this.#choose() : id && (await this.#sessions.get(id, NO_TOUCH))
+      const touching = found !== null && isUse ? this.#touch(found) : null
+      if (touching !== null) found = await touching
+      const redeemed = found === null && this.#session === undefined ? await this.#redeem() : null
+      // A method that writes has finished since, and its session is the newer one.
+      if (this.#session !== undefined) return this.#session
+      if (redeemed === null) return this.#sendIfDue(found)
+      const { session, token, expiresAt } = redeemed
+      this.#tokenCookie = { token, maxAge: Math.max(0, Math.ceil((expiresAt - this.#context.now()) / 1000)) }
+      return this.#send(session)
+    } finally {
+      this.#isReading = false
+    }
   }
 
   /** Finds out which of several IDs counts. */
@@ -349,14 +368,29 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   }
 
   /** The session was read with `touch: false`, and is used now. One whose first cookie is in this response needs no touch. */
-  async #touch(): Promise<Session<Data, Ids> | null> {
+  async #use(): Promise<Session<Data, Ids> | null> {
     const session = this.#session ?? null
-    if (session === null || session.secret !== this.#id || !this.#canSend()) return session
-    const context = this.#context.begin()
-    const touching = touch(context, fromSnapshot(context, session), context.now())
+    const touching = session === null || session.secret !== this.#id ? null : this.#touch(session)
     if (touching === null) return session
+    this.#isReading = true
     const touched = await touching
+    this.#isReading = false
     return this.#session === session ? this.#sendIfDue(touched) : (this.#session ?? null)
+  }
+
+  /** Writes down that the session is used, if that is due; also where its cookie has to wait for the next response. */
+  #touch(session: Session<Data, Ids>): Promise<Session<Data, Ids> | null> | null {
+    const canFollow = this.#canFollow()
+    if (!canFollow && !this.#request.isLate?.()) return null
+    const now = this.#context.now()
+    if (!isTouchNow(this.#context, recordOf(session)!, now, canFollow)) return null
+    const context = this.#context.begin()
+    return writeTouch(context, fromSnapshot(context, session), now, canFollow)
+  }
+
+  /** Whether the browser gets the cookie of its session with this response. */
+  #canFollow(): boolean {
+    return this.#cookie === 'send' || this.#canSend()
   }
 
   /** The session for a method, without another read; the ID if nothing was read or found. */
@@ -415,8 +449,10 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #sendIfDue(session: Session<Data, Ids> | null): Session<Data, Ids> | null {
     this.#setSession(session)
     if (session === null) return null
-    const isNews = session.secret !== this.#id || (isCookieDue(session) && this.#setup.cookie.lifetime === 'idle')
-    return isNews && this.#canSend() ? this.#send(session) : session
+    const isOwed = isCookieDue(session) && this.#setup.cookie.lifetime === 'idle'
+    if (isOwed)
+      this.#context.owed.set(session.key, this.#canFollow() ? 0 : session.absoluteExpiresAt, this.#context.now())
+    return (isOwed || session.secret !== this.#id) && this.#canSend() ? this.#send(session) : session
   }
 
   #send<S extends Session<Data, Ids>>(session: S): S {

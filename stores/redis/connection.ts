@@ -48,7 +48,7 @@ class Opened {
   isMaster: Promise<boolean> | null = null
   waiting = 0
   silentSince = 0
-  patience = PATIENCE
+  patience = 0
 }
 
 /** A connection of a client, and those that the client makes after it. */
@@ -114,7 +114,7 @@ export class Connection {
       if (this.#opened.silentSince === 0) this.#server.waiting.delete(this)
     }
     opened.waiting++
-    opened.silentSince ||= performance.now()
+    if (opened.silentSince === 0) [opened.silentSince, opened.patience] = [performance.now(), PATIENCE]
     opened.patience = Math.max(opened.patience, 2 * timeout)
     this.#server.waiting.add(this)
     const answer = send(args)

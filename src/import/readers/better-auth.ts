@@ -46,12 +46,13 @@ export function fromBetterAuth(options: FromBetterAuthOptions): OldSessions<Bett
       const answer = await read(token)
       const found = typeof answer === 'string' ? JSON.parse(answer) : answer
       if (!isObject(found?.session) || !isObject(found.user)) return null
-      const { createdAt, updatedAt, expiresAt } = found.session
+      const { token: own = token, createdAt, updatedAt, expiresAt } = found.session
+      if (own !== token) return null
       return {
         data: { session: found.session, user: found.user } as unknown as BetterAuthSession,
-        createdAt: instant(createdAt),
-        seenAt: instant(updatedAt),
-        expiresAt: instant(expiresAt),
+        createdAt: instant('session.createdAt', createdAt),
+        seenAt: instant('session.updatedAt', updatedAt),
+        expiresAt: instant('session.expiresAt', expiresAt),
       }
     },
     ...(destroy && { destroy }),

@@ -19,15 +19,25 @@ export const aCookie = rule(
   value => typeof value === 'string' || typeof (value as OldCookie | null)?.name === 'string',
 )
 
-/** Sessions whose cookie is a prefix and a signed ID, in such a store. `own`: the library's keys in a record. */
+interface Format {
+  readonly prefix: string
+  readonly algorithm: string
+  /** The library's keys in a record. */
+  readonly own: readonly string[]
+  /** Its stores prolong a record without `cookie.expires`, and its middleware does not look at that. */
+  readonly isEndedByStore: boolean
+}
+
+/** Sessions whose cookie is a prefix and a signed ID, in such a store. */
 function signedSessions<T>(
   cookie: string | OldCookie,
   { secret, store }: { secret: Secret | readonly Secret[]; store: CallbackStore },
-  { prefix, algorithm, own }: { prefix: string; algorithm: string; own: readonly string[] },
+  { prefix, algorithm, own, isEndedByStore }: Format,
 ): OldSessions<T> {
   const secrets = secretsFrom('secret', secret)
   return {
     cookie,
+    isEndedByStore,
     parse(value) {
       const text = decoded(value)
       return text?.startsWith(prefix) ? signedId(text.slice(prefix.length), secrets, algorithm) : null
@@ -36,7 +46,8 @@ function signedSessions<T>(
       const found = await answerOf(callback => store.get(id, callback))
       if (!isObject(found)) return null
       const cookie = (isObject(found.cookie) ? found.cookie : {}) as { expires?: unknown; originalMaxAge?: unknown }
-      const expiresAt = instant(cookie.expires)
+      // `false` in old versions: it ends with the browser.
+      const expiresAt = instant('cookie.expires', cookie.expires === false ? null : cookie.expires)
       // A store may leave functions for its middleware: they are no data.
       const data = Object.entries(found).filter(([name, value]) => !own.includes(name) && typeof value !== 'function')
       return { data: Object.fromEntries(data) as T, seenAt: lastUse(expiresAt, cookie.originalMaxAge), expiresAt }
@@ -72,7 +83,7 @@ const EXPRESS: OptionsOf<FromExpressSessionOptions> = {
  */
 export function fromExpressSession<T = Record<string, unknown>>(options: FromExpressSessionOptions): OldSessions<T> {
   checkOptions(EXPRESS, options)
-  const format = { prefix: 's:', algorithm: 'sha256', own: ['cookie'] }
+  const format = { prefix: 's:', algorithm: 'sha256', own: ['cookie'], isEndedByStore: true }
   return signedSessions(options.cookie ?? 'connect.sid', options, format)
 }
 
@@ -104,5 +115,6 @@ const FASTIFY: OptionsOf<FromFastifySessionOptions> = {
 export function fromFastifySession<T = Record<string, unknown>>(options: FromFastifySessionOptions): OldSessions<T> {
   checkOptions(FASTIFY, options)
   const { cookie = 'sessionId', cookiePrefix: prefix = '', algorithm = 'sha256' } = options
-  return signedSessions(cookie, options, { prefix, algorithm, own: ['cookie', 'sessionId', 'encryptedSessionId'] })
+  const own = ['cookie', 'sessionId', 'encryptedSessionId']
+  return signedSessions(cookie, options, { prefix, algorithm, own, isEndedByStore: false })
 }

@@ -33,7 +33,7 @@ const OWN = ['_expire', '_maxAge', '_session', '_requireSave']
 
 function sessionFrom<T>(content: unknown): OldSession<T> | null {
   if (!isObject(content)) return null
-  const expiresAt = instant(content._expire)
+  const expiresAt = instant('_expire', content._expire)
   const data = Object.fromEntries(Object.entries(content).filter(([name]) => !OWN.includes(name)))
   return { data: data as T, seenAt: lastUse(expiresAt, content._maxAge), expiresAt }
 }

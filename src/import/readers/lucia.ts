@@ -47,5 +47,5 @@ export function fromLucia<S extends object, U>(options: FromLuciaOptions<S, U>):
     return session && user ? { session, user } : null
   }
   const idOf = (token: string) => (hashed ? createHash('sha256').update(token).digest('hex') : token)
-  return byAdapter(cookie, find, id => adapter.deleteSession(id), idOf)
+  return byAdapter(cookie, 'id', find, id => adapter.deleteSession(id), idOf)
 }

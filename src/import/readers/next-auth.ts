@@ -67,9 +67,13 @@ function tokensOf<T>(cookie: string | OldCookie, secrets: readonly Secret[]): Ol
   }
 }
 
-/** Sessions in a database: of NextAuth and Auth.js, and of Lucia. `idOf`: the ID there of the cookie's token. */
+/**
+ * Sessions in a database: of NextAuth and Auth.js, and of Lucia. `idOf`: the ID there of the cookie's token. A row whose field `idField`
+ * names another ID is none: a database that compares without case finds one for each spelling.
+ */
 export const byAdapter = <T extends { session: unknown }>(
   cookie: string | OldCookie,
+  idField: string,
   find: (id: string) => T | null | undefined | PromiseLike<T | null | undefined>,
   destroy: (id: string) => unknown,
   idOf = (token: string) => token,
@@ -78,9 +82,8 @@ export const byAdapter = <T extends { session: unknown }>(
   parse: value => ({ id: idOf(decoded(value)!) }),
   async read(id) {
     const found = await find(id)
-    if (!found) return null
-    const { expiresAt, expires = expiresAt } = found.session as Record<string, unknown>
-    return { data: found, expiresAt: instant(expires) }
+    const { [idField]: own = id, expiresAt, expires = expiresAt } = (found?.session ?? {}) as Record<string, unknown>
+    return found && own === id ? { data: found, expiresAt: instant('session.expires', expires) } : null
   },
   destroy,
 })
@@ -104,6 +107,7 @@ export function fromNextAuth<T extends { session: unknown }>(options: FromNextAu
   if (adapter !== undefined)
     return byAdapter(
       cookie,
+      'sessionToken',
       token => adapter.getSessionAndUser!(token),
       token => adapter.deleteSession?.(token),
     )

@@ -66,6 +66,18 @@ describeEngine('libsql', 'coatcheck on a file', () => {
     expect(running.child.exitCode).toBe(0)
   })
 
+  it('lists a session that lives by the longer limits of its application', async () => {
+    await on('limits.db').text('migrate')
+    const database = openSqlite('libsql', join(folder, 'limits.db'))
+    const [idleTimeout, absoluteTimeout] = ['90d', '90d'] as const
+    const now = () => Date.now() - 60 * 86_400_000
+    const sessions = new SessionManager({ store: new SqliteStore(database), now, idleTimeout, absoluteTimeout })
+    const { key } = await sessions.create({ user: { id: 42, name: 'ada' } })
+    await sessions.close()
+    database.close()
+    expect(await on('limits.db').text('list', '42')).toContain(key)
+  })
+
   it('ends with 1 where doctor finds something, though its reader is gone', async () => {
     writeFileSync(join(folder, 'empty.db'), '')
     const running = startCoatcheck(['doctor', `sqlite:${join(folder, 'empty.db')}`], {})

@@ -63,8 +63,10 @@ describe('a login with idle', () => {
     const { clock, sessions, store } = setUp()
     const { secret } = await sessions.create({ user, idleTimeout: '20m' })
     const strict = new SessionManager({ store, now: clock, sweepInterval: false, idleTimeout: '5m' })
-    clock.advance(19 * MINUTE)
+    clock.advance(4 * MINUTE)
     expect((await strict.get(secret))!.expiresAt - clock()).toBe(5 * MINUTE)
+    clock.advance(5 * MINUTE)
+    expect(await strict.get(secret)).toBeNull()
   })
 
   it('has a cookie that lives as long', async () => {

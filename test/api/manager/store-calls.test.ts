@@ -189,8 +189,8 @@ const soundRecord = (key: string): SessionRecord => ({
   data: '{}',
   version: 1,
   writeId: 'w'.repeat(9),
-  createdAt: 1,
-  seenAt: 1,
+  createdAt: Date.now(),
+  seenAt: Date.now(),
   expiresAt: 4e12,
   absoluteExpiresAt: 4e12,
 })

@@ -32,13 +32,14 @@ function setUp({ lifetime = 'idle' as Lifetime, apart = 0 } = {}) {
       return true
     },
   }
-  const visit = (at: 0 | 1, canSend = true) => {
+  const visit = (at: 0 | 1, canSend = true, head = { isSent: false }) => {
     const request = {
       method: 'POST',
       secure: true,
       header: onlyHost,
       cookie: browser.sends(),
-      canSend: () => canSend,
+      canSend: () => canSend && !head.isSent,
+      isLate: () => canSend && head.isSent,
     }
     return openVisit(nodes[at], request, options)
   }
@@ -47,7 +48,21 @@ function setUp({ lifetime = 'idle' as Lifetime, apart = 0 } = {}) {
     await visiting.logIn(login)
     browser.takes(visiting)
   }
-  return { clock, browser, visit, logIn }
+  /** A request of a page: whose session it finds, and whether the answer brings a cookie. */
+  const page = async (at: 0 | 1) => {
+    const visiting = visit(at)
+    return [(await visiting.get())?.user?.name, browser.takes(visiting)] as const
+  }
+  /** A request whose answer streams: its head is written before it is known whose session it is. */
+  const stream = async (at: 0 | 1) => {
+    const head = { isSent: false }
+    const visiting = visit(at, true, head)
+    const reading = visiting.get()
+    const isSending = browser.takes(visiting)
+    head.isSent = true
+    return [(await reading)?.user?.name, isSending] as const
+  }
+  return { clock, browser, visit, logIn, page, stream, nodes }
 }
 
 describe('a browser whose session lives keeps its cookie', () => {
@@ -157,5 +172,82 @@ describe('a page view that is answered after a login at another node', () => {
       browser.takes(slow)
       expect([minutes, (await visit(1).get())?.user?.name]).toEqual([minutes, 'max'])
     }
+  })
+})
+
+describe('a browser whose answers stream keeps its cookie as long as its session lives, and the session as long as it is in use', () => {
+  /** Ten hours of requests after pauses in turn; `pages`: every so many-th request is for a page, at the other node. */
+  async function walk(pauses: readonly number[], { pages = 0, nodes = 1, apart = 0 } = {}) {
+    const { clock, logIn, page, stream } = setUp({ apart })
+    await logIn(0)
+    let sent = 0
+    for (let [minutes, at] = [0, 1]; minutes < 600; at += 1) {
+      const pause = pauses[at % pauses.length]!
+      minutes += pause
+      clock.advance(pause * MINUTE)
+      const isPage = pages > 0 && at % pages === 0
+      const [name, isSending] = await (isPage ? page(1) : stream((at % nodes) as 0 | 1))
+      expect([minutes, name]).toEqual([minutes, 'ada'])
+      sent += Number(isSending)
+    }
+    return sent
+  }
+
+  it.each([[[1]], [[4]], [[14]], [[4, 12]], [[1, 1, 27]]])(
+    'if all of them do, with pauses of %j minutes',
+    async pauses => {
+      const sent = await walk(pauses)
+      expect(sent).toBeGreaterThan(0)
+      expect(sent).toBeLessThanOrEqual(2)
+    },
+  )
+
+  it('if all of them do, at two nodes: each may send it once more', async () => {
+    for (const pauses of [[1], [4], [9]]) expect(await walk(pauses, { nodes: 2 })).toBeLessThanOrEqual(4)
+  })
+
+  it.each([2, 3, 7])('if every %i. request is for a page, of another service on the store', async pages => {
+    for (const apart of [0, 5, -5])
+      for (const pauses of [[1], [3], [2, 1]]) {
+        const sent = await walk(pauses, { pages, apart: apart * MINUTE })
+        expect(sent, `${apart} ${pauses}`).toBeLessThanOrEqual(4)
+      }
+  })
+
+  it('and the next page sends it, at another node too, however short ago the last stream was, and once', async () => {
+    const { clock, logIn, page, stream } = setUp()
+    await logIn(0)
+    clock.advance(4 * MINUTE)
+    expect(await stream(0)).toEqual(['ada', false])
+    expect(await page(1)).toEqual(['ada', true])
+    expect(await page(1)).toEqual(['ada', false])
+    expect(await page(0)).toEqual(['ada', false])
+  })
+
+  it('but neither past its absolute time, nor after it was idle', async () => {
+    const { clock, browser, logIn, stream } = setUp()
+    await logIn(0)
+    for (let minutes = 0; minutes < 12 * 60; minutes += 10) {
+      const [name] = await stream(0)
+      expect([minutes, name]).toEqual([minutes, 'ada'])
+      clock.advance(10 * MINUTE)
+    }
+    browser.expires = Number.POSITIVE_INFINITY
+    expect((await stream(0))[0]).toBeUndefined()
+    await logIn(0)
+    clock.advance(10 * MINUTE)
+    await stream(0)
+    browser.expires = Number.POSITIVE_INFINITY
+    clock.advance(30 * MINUTE)
+    expect((await stream(0))[0]).toBeUndefined()
+  })
+
+  it('and a socket, which has no head at all, is no use of the session and sends nothing', async () => {
+    const { clock, visit, logIn, nodes, browser } = setUp()
+    await logIn(0)
+    clock.advance(20 * MINUTE)
+    await visit(0, false).get()
+    const session = await nodes[0].get(browser.value as never, { touch: false })
+    expect(session!.seenAt).toBe(session!.createdAt)
   })
 })

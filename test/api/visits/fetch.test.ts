@@ -76,6 +76,31 @@ describe('fetchVisits', () => {
     expect(visit.respond(failed)).toBe(failed)
   })
 
+  it('reads nothing from a request before a method is called: Astro warns of that while it prerenders a page', async () => {
+    const visits = fetchVisits(makeSessions().sessions)
+    const read: string[] = []
+    const watched = () => {
+      const given = request({}, URL, 'GET')
+      for (const name of ['headers', 'method', 'url'] as const) {
+        const value = given[name]
+        Object.defineProperty(given, name, {
+          get() {
+            read.push(name)
+            return value
+          },
+        })
+      }
+      return given
+    }
+    const page = await visits.handle(watched(), () => new Response('prerendered'))
+    expect([await page.text(), page.headers.get('vary')]).toEqual(['prerendered', null])
+    const visit = visits.of(watched())
+    visit.respond(new Response())
+    expect(read).toEqual([])
+    await visit.get()
+    expect(read).toContain('headers')
+  })
+
   it('takes an offer of HTTP/2 for an ordinary request, however it is written, and anything else for a handshake', async () => {
     const { sessions } = makeSessions()
     const begin = (upgrade: string) =>
@@ -86,7 +111,7 @@ describe('fetchVisits', () => {
           () => 'began',
           error => error.code,
         )
-    for (const upgrade of ['h2c', 'H2C', ' h2c ']) expect(await begin(upgrade)).toBe('began')
+    for (const upgrade of ['h2c', 'H2C', ' h2c ', 'TLS/1.2', 'h2c,TLS/1.3']) expect(await begin(upgrade)).toBe('began')
     for (const upgrade of ['websocket', 'WebSocket', 'h2', 'h2c, websocket', ''])
       expect(await begin(upgrade)).toBe('ERR_SESSION_HEADERS_SENT')
   })

@@ -356,7 +356,10 @@ describe('after the head was sent', () => {
   })
 })
 
-describe('without a response', () => {
+describe.each([
+  ['without a response', false],
+  ['with a response object, as @fastify/websocket and express-ws make one', true],
+])('%s', (_name, hasResponse) => {
   it('an upgrade finds the session, is guarded, and begins nothing', async () => {
     const { http, sessions } = await upgrading()
     const { secret } = await sessions.create(ada)
@@ -371,12 +374,22 @@ describe('without a response', () => {
     expect(await sessions.list(42n)).toHaveLength(1)
   })
 
+  it('an upgrade uses no remember token up', async () => {
+    const { http, sessions } = await upgrading()
+    const session = await sessions.create(ada)
+    const cookie = `remember_token=${await sessions.issueRememberToken(session)}`
+    const head = 'GET /socket HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n'
+    for (let times = 0; times < 2; times += 1)
+      expect(await http(`${head}Cookie: ${cookie}\r\n\r\n`)).toContain('undefined ERR_SESSION_HEADERS_SENT')
+    expect((await sessions.list(42n)).map(({ key }) => key)).toEqual([session.key])
+  })
+
   async function upgrading() {
-    const made = await serve((_visit, _request, response) => response.end())
+    const made = await serve((_visit, _request, response) => response.end(), { manager: { rememberFor: '30d' } })
     const { createServer } = await import('node:http')
     const server = createServer()
     server.on('upgrade', async (request, socket) => {
-      const visit = made.visits.of(request)
+      const visit = made.visits.of(request, hasResponse ? new ServerResponse(request) : undefined)
       const answer = await visit
         .get()
         .then(async session => `${session?.user?.name} ${await visit.logIn(ada).catch(error => error.code)}`)
@@ -394,6 +407,22 @@ describe('without a response', () => {
       return answer
     }
     return { ...made, http }
+  }
+})
+
+it('a request that offers HTTP/2 or TLS is an ordinary one', async () => {
+  const { port } = await serve(async (visit, _request, response) => {
+    await visit.logIn(ada)
+    response.end()
+  })
+  for (const upgrade of ['h2c', 'TLS/1.2', 'h2c, TLS/1.3']) {
+    const socket = connect(port, '127.0.0.1')
+    socket.write(
+      `POST / HTTP/1.1\r\nHost: localhost\r\nUpgrade: ${upgrade}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
+    )
+    let answer = ''
+    for await (const chunk of socket.setEncoding('latin1')) answer += chunk
+    expect([upgrade, answer]).toEqual([upgrade, expect.stringContaining('Set-Cookie: session_id=')])
   }
 })
 

@@ -4,6 +4,7 @@ import { fetchVisits } from 'coatcheck/fetch'
 import { nextVisits } from 'coatcheck/next'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, expect, it, vi } from 'vitest'
+import { soon } from '../../support/deadlines.ts'
 
 const ada = { user: { id: 42n, name: 'ada' } }
 const URL = 'http://localhost:3000/'
@@ -14,15 +15,25 @@ function setUp() {
   const jar = new Map<string, string>()
   // As Next has it: the same headers to all of one request.
   let given = new Headers()
+  let refusal: string | null = null
   const visits = nextVisits(fetchVisits(sessions), {
     headers: async () => given,
-    cookies: async () => ({ set: (name: string, value: string) => jar.set(name, value) }),
+    cookies: async () => ({
+      set: (name: string, value: string) => {
+        if (refusal !== null) throw new Error(refusal)
+        jar.set(name, value)
+      },
+    }),
   })
+  /** As in a component; `null` as in an action. */
+  const refuse = (message: string | null) => {
+    refusal = message
+  }
   const request = (headers: Record<string, string> = {}) => {
     given = new Headers({ host: 'localhost:3000', ...headers })
   }
   request()
-  return { store, sessions, jar, visits, request }
+  return { store, sessions, jar, visits, request, refuse }
 }
 afterEach(() => {
   vi.restoreAllMocks()
@@ -70,6 +81,56 @@ it('an action may look at the session before it writes, and is guarded all the s
   await (await visits.current()).requireUser()
   await expect(visits.withVisit(visit => visit.logOut())).rejects.toMatchObject({ code: 'ERR_SESSION_CROSS_ORIGIN' })
   expect((await sessions.get(secret))?.user?.id).toBe(42n)
+})
+
+it('an action may look by current() between two withVisit, and sees what was written; to look closes nothing', async () => {
+  const { sessions, jar, visits } = setUp()
+  const user = async () => (await (await visits.current()).get())?.user?.name ?? null
+  await visits.withVisit(async visit => {
+    await visit.update({ n: 1 })
+    expect((await (await visits.current()).get())?.data).toEqual({ n: 1 })
+  })
+  expect(await user()).toBeNull()
+  await visits.withVisit(visit => visit.logIn(ada))
+  expect(await user()).toBe('ada')
+  await expect((await visits.current()).logIn(ada)).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
+  expect(await sessions.count()).toBe(1)
+  await visits.withVisit(visit => visit.logOut())
+  expect([await user(), jar.get('session_id'), await sessions.count()]).toEqual([null, '', 0])
+})
+
+it('in a component, where Next refuses cookies, what began ends, what was there stays, and an error of run comes first', async () => {
+  const { store, sessions, visits, request, refuse } = setUp()
+  refuse('Cookies can only be modified in a Server Action')
+  const inComponent = (run: Parameters<typeof visits.withVisit>[0]) =>
+    visits.withVisit(run).then(
+      () => 'done',
+      error => error.message,
+    )
+  expect(await inComponent(visit => visit.logIn({ ...ada, remember: true }))).toMatch(/^Cookies can only/)
+  expect([
+    await sessions.count(),
+    await store.listUser('42', 'remember', { now: Date.now(), deadline: soon() }),
+  ]).toEqual([0, []])
+  request()
+  expect(await inComponent(visit => visit.update({ n: 1 }))).toMatch(/^Cookies can only/)
+  expect(await sessions.count()).toBe(0)
+  request()
+  const failing = inComponent(async visit => {
+    await visit.logIn(ada)
+    throw new Error('the reason')
+  })
+  expect([await failing, await sessions.count()]).toEqual(['the reason', 0])
+
+  const session = await sessions.create(ada)
+  request({ cookie: `session_id=${session.secret}` })
+  expect(await inComponent(visit => visit.regenerate({ grace: '1m' }))).toMatch(/^Cookies can only/)
+  expect((await sessions.get(session.secret))?.user?.name).toBe('ada')
+  // A remembered user is in again by the same token.
+  request({ cookie: `remember_token=${await sessions.issueRememberToken(session)}` })
+  expect(await inComponent(visit => visit.get())).toMatch(/^Cookies can only/)
+  refuse(null)
+  expect(await visits.withVisit(async visit => (await visit.get())?.user?.name)).toBe('ada')
 })
 
 it('a route handler has a visit, and what Next gives it; a refusal is JSON, an outage a 503 that is logged', async () => {

@@ -26,7 +26,7 @@ async function setUp() {
     if (handling) await handling
     response.end('ok')
   }
-  return { handle, store, fetching: fetchVisits(sessions) }
+  return { handle, store, secret, fetching: fetchVisits(sessions) }
 }
 
 describe('a response that is sent while a method of its visit is under way', () => {
@@ -50,6 +50,8 @@ describe('a response that is sent while a method of its visit is under way', () 
     ['regenerate', visit => quiet(visit.regenerate())],
     ['take', visit => quiet(visit.take('flash'))],
     ['create', visit => quiet(visit.create())],
+    ['get, whose promise an `if` takes for true', visit => quiet(visit.get())],
+    ['requireUser', visit => quiet(visit.requireUser())],
   ])('is a warning of the process: %s', async (_method, forget) => {
     const { handle } = await setUp()
     await handle(forget)
@@ -94,7 +96,31 @@ describe('a response that is sent while a method of its visit is under way', () 
       await Promise.all([visit.take('flash'), visit.regenerate(), visit.logIn(ada)])
       await visit.update('nonsense' as never).catch(() => {})
     })
-    await handle(visit => void visit.get())
+    await handle(async (visit): Promise<void> => void (await Promise.all([visit.get({ touch: false }), visit.get()])))
+    expect(warn.mock.calls).toEqual([])
+  })
+
+  it('is none if a get failed', async () => {
+    const { handle, store } = await setUp()
+    store.read = () => Promise.reject(new Error('down'))
+    await handle(visit => visit.get().catch(() => {}))
+    expect(warn.mock.calls).toEqual([])
+  })
+
+  it('is none at visits.handle for a get: the response waits for it', async () => {
+    const { fetching, secret } = await setUp()
+    const answer = (send: (response: Response) => Response) => {
+      const request = new Request('https://app.example.com/', { headers: { cookie: `session_id=${secret}` } })
+      return fetching.handle(request, visit => {
+        void visit.get()
+        return send(new Response('shell'))
+      })
+    }
+    const thrown = answer(response => {
+      throw response
+    }).catch(response => response)
+    for (const response of [await answer(response => response), await thrown])
+      expect(response.headers.get('cache-control')).toBe('no-store')
     expect(warn.mock.calls).toEqual([])
   })
 

@@ -480,14 +480,65 @@ describe('old cookies that are not genuine', () => {
   })
 })
 
+describe('a request', () => {
+  it('is answered in time if toLogin never settles, and the next one finds it well again', async () => {
+    let isWell = false
+    const toLogin = (data: any) => (isWell ? { user: { id: 42n, name: data.name } } : new Promise<never>(() => {}))
+    const { one } = withAda({}, { manager: { storeTimeout: '50ms' }, importer: { toLogin: toLogin as never } })
+    await expect(one.ask(OLD)).rejects.toMatchObject({ status: 503, message: expect.stringContaining('toLogin') })
+    isWell = true
+    expect((await one.ask(OLD)).name).toBe('ada')
+  })
+
+  it('of a user of ours asks the old store once in five minutes', async () => {
+    const { one, old } = withAda({ userId: null })
+    const own = await one.sessions.logIn(null, { user: { id: 7n, name: 'max' } })
+    const asked = old.asked.length
+    for (let n = 0; n < 10; n += 1) await one.open(`${OLD}; session_id=${own.secret}`)
+    expect(old.asked.length - asked).toBe(1)
+  })
+
+  it('with a thousand old cookies has eight of them checked, once each', async () => {
+    const checked: string[] = []
+    const parse = (value: string) => {
+      checked.push(value)
+      return null
+    }
+    const { importer } = withAda().node({ importer: { from: { cookie: 'koa:sess', parse, read: () => null } } })
+    const cookie = Array.from({ length: 1000 }, (_, n) => `koa:sess=${n}`).join('; ')
+    await importer.import(cookie, () => ({ get: async () => null, onLeave: () => {} }))
+    expect(checked).toHaveLength(8)
+  })
+
+  it('with a cookie in any number of pieces has all of them joined, and removed', async () => {
+    const parse = (value: string) => ({ id: value })
+    const read = () => ({ data: ada })
+    const { one } = withAda({}, { importer: { from: { cookie: 'token', isChunked: true, parse, read } } })
+    const cookie = Array.from({ length: 7 }, (_, n) => `token.${n}=${'x'.repeat(100)}`).join('; ')
+    const first = await one.ask(cookie)
+    expect(first.name).toBe('ada')
+    const { setCookie } = await one.open(first.next())
+    expect(setCookie.map(line => line.split('=', 1)[0])).toEqual(['token', ...cookie.match(/token\.\d/g)!])
+  })
+
+  it('that fails in the old store shows no old ID in its error', async () => {
+    const { one, old } = withAda()
+    old.fault = () =>
+      Object.assign(new Error(`no answer for ${SID}`), { sql: SID, command: { args: [SID] }, code: 'X' })
+    const error = await one.ask(OLD).catch((error: unknown) => error)
+    expect(error).toMatchObject({ status: 503, cause: { code: 'X', message: 'no answer for …' } })
+    expect(inspect(error, { depth: 9, showHidden: true })).not.toContain(SID)
+  })
+})
+
 describe('old records', () => {
   const taken = async (record: object, options?: Options) => {
     const world = withAda(record, options)
     return { ...world, answer: await world.one.ask(OLD) }
   }
 
-  it('without an expiry, or with one that is none, live as long as a session of ours', async () => {
-    for (const cookie of [undefined, null, { expires: null }, { expires: false }, { expires: 'soon' }, 'text']) {
+  it('without an expiry live as long as a session of ours', async () => {
+    for (const cookie of [undefined, null, { expires: null }, { expires: false }, 'text']) {
       const { answer } = await taken({ cookie })
       expect(answer.name).toBe('ada')
       expect(answer.session?.expiresAt).toBe(BEGIN + 30 * MINUTE)
@@ -538,9 +589,12 @@ describe('old records', () => {
   })
 
   it('that have expired are left alone', async () => {
-    const { answer, old } = await taken({ cookie: cookieAt(BEGIN - 2 * HOUR) })
-    expect(answer.name).toBeNull()
-    expect(old.records.size).toBe(1)
+    const from = { cookie: 'token', read: () => ({ data: ada, expiresAt: BEGIN }) }
+    const { one, store } = withAda({}, { importer: { from } })
+    expect((await one.ask('token=x')).name).toBeNull()
+    expect(store.calls.filter(({ verb }) => verb !== 'read')).toEqual([])
+    const ended = withAda({}, { importer: { from: { ...from, isEndedByStore: true } } })
+    expect((await ended.one.ask('token=x')).name, 'unless its store alone ends them').toBe('ada')
   })
 
   it('that are no JSON are told and left alone, and the visitor is not logged in', async () => {

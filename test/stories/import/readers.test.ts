@@ -4,9 +4,12 @@ import { SessionStoreError } from 'coatcheck'
 import { openVisit } from 'coatcheck/custom-server'
 import {
   type CallbackStore,
+  fromBetterAuth,
   fromExpressSession,
   fromFastifySession,
   fromKoaSession,
+  fromLucia,
+  fromNextAuth,
   type OldSession,
   type OldSessions,
   signedId,
@@ -316,21 +319,33 @@ describe('a store of the old service', () => {
       expect((await ask(callback => callback(null, answer))).name).toBeNull()
   })
 
-  it('tells when the session was last used and when it ends, by a date, its text or milliseconds', async () => {
+  it('tells when the session was last used and when it ends, by a date, its text, milliseconds or a BigInt', async () => {
     const expires = BEGIN + HOUR
-    for (const form of [new Date(expires), new Date(expires).toISOString(), expires, expires + 0.5]) {
+    for (const form of [
+      new Date(expires),
+      new Date(expires).toISOString(),
+      new Date(expires).toUTCString(),
+      new Date(expires).toISOString().replace('T', ' ').replace('Z', '+00:00'),
+      expires,
+      expires + 0.5,
+      BigInt(expires),
+      String(expires),
+    ]) {
       const answer = await ask(callback =>
         callback(null, { ...data, cookie: { expires: form, originalMaxAge: 2 * HOUR } }),
       )
       expect(answer.session?.createdAt).toBe(BEGIN - HOUR)
     }
-    const ended = [BEGIN, BEGIN - 1, new Date(BEGIN), new Date(BEGIN - 1).toISOString()]
-    for (const form of ended)
-      expect((await ask(callback => callback(null, { ...data, cookie: { expires: form } }))).name).toBeNull()
-    for (const form of [true, false, undefined, null, Number.NaN, Number.POSITIVE_INFINITY, new Date(Number.NaN), {}])
+    for (const form of [false, undefined, null])
       expect((await ask(callback => callback(null, { ...data, cookie: { expires: form } }))).name, String(form)).toBe(
         'ada',
       )
+    const local = new Date(expires).toISOString().slice(0, -1)
+    for (const form of [true, Number.NaN, Number.POSITIVE_INFINITY, new Date(Number.NaN), {}, '', 'soon', local])
+      await expect(
+        ask(callback => callback(null, { ...data, cookie: { expires: form } })),
+        `${String(form)}: it would pass for unknown, and the session would live`,
+      ).rejects.toMatchObject({ status: 503, cause: { message: expect.stringContaining('cookie.expires: expected') } })
     const ofTheBrowser = { expires: null, originalMaxAge: HOUR }
     expect((await ask(callback => callback(null, { ...data, cookie: ofTheBrowser }))).session?.createdAt).toBe(BEGIN)
     for (const originalMaxAge of [null, '7200000', 0, -HOUR]) {
@@ -343,6 +358,11 @@ describe('a store of the old service', () => {
         expiresAt: expires,
       })
     }
+  })
+
+  it('that answers a session says that it lives: stores prolong one without its text', async () => {
+    for (const expires of [BEGIN, BEGIN - HOUR, new Date(BEGIN - HOUR).toISOString()])
+      expect((await ask(callback => callback(null, { ...data, cookie: { expires } }))).name).toBe('ada')
   })
 
   it('options of express-session that are misspelt are refused by name', () => {
@@ -486,5 +506,28 @@ describe('a reader of one’s own', () => {
     await visit.logOut()
     expect((await world.ask('token=a')).name).toBeNull()
     expect(world.told).toEqual([])
+  })
+})
+
+describe('a row that names another ID', () => {
+  it('is no session: a database that compares without case finds one for each spelling', async () => {
+    const session = {
+      id: 'abc',
+      sessionToken: 'abc',
+      token: 'abc',
+      expiresAt: new Date(BEGIN),
+      expires: new Date(BEGIN),
+    }
+    const user = { id: 'u', name: 'ada', email: 'ada@example.com' }
+    const adapter = { getSessionAndUser: async () => [session, user] as [object, object], deleteSession() {} }
+    const readers = [
+      fromLucia({ adapter }),
+      fromNextAuth({ cookie: 'token', adapter: { getSessionAndUser: () => ({ session, user }) } }),
+      fromBetterAuth({ cookie: 'session_token', secret: SECRET, read: () => ({ session, user }) }),
+    ]
+    for (const reader of readers) {
+      expect((await reader.read('abc'))?.expiresAt).toBe(BEGIN)
+      expect(await reader.read('ABC')).toBeNull()
+    }
   })
 })
