@@ -44,6 +44,8 @@ export class Held {
   before: Held | null = null
   /** Whose session the request itself has ended under this ID; `undefined` if none lived there any more. */
   ended: string | null | undefined
+  /** What was refused, and said so: express-session saves once more after the answer, where an error cuts the connection. */
+  refused: Texts | null = null
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(sid: string, session: AnySession | null = null, texts: Texts = new Map()) {
@@ -110,6 +112,7 @@ export class KeptSessions {
   async save(held: Held, given: Texts, byHand = false): Promise<void> {
     if (hasExpired(given)) return void (await this.destroy(held.sid))
     const texts = toStore(given)
+    if (held.refused !== null && changeOf(texts, held.refused) === null) return
     const from = held.session === null ? await this.#begin(held, texts, byHand) : held
     const session = from && (await this.#change(from, texts, held))
     if (session !== null) Object.assign(held, { session, texts })
@@ -142,7 +145,7 @@ export class KeptSessions {
     const context = this.context.begin()
     const [id, data] = [this.idOf(held.sid), dataOf(texts)]
     const owner = ownerOf(context, this.userOf(data, held.request))
-    await this.#checkAgain(context, held, owner)
+    await this.#checkAgain(context, held, owner, texts)
     const record = this.#newRecord(context, id, owner, { data, ...(!isLogin && { verifiedAt: null }) })
     const put = () => context.calls.create(record, context.call())
     const outcome = await (isLogin ? withinLimit(context, record, null, put) : put())
@@ -180,7 +183,7 @@ export class KeptSessions {
     const owner = change === null ? record : ownerOf(context, this.userOf(data, held.request), record.userId)
     if (owner.userId === null || owner.userId === record.userId)
       return writeData(context, session, change ?? {}, draft => this.#idleIn(draft as Values))
-    await this.#checkAgain(context, held, owner)
+    await this.#checkAgain(context, held, owner, texts)
     const begun = await this.#logIn(context, session, { ...change }, owner)
     if (begun !== null) this.#keepMove(sid, begun)
     return begun
@@ -210,13 +213,15 @@ export class KeptSessions {
    * A request under way must not log in again whom another one has logged out since.
    * @throws SessionError ERR_SESSION_UNAUTHENTICATED
    */
-  async #checkAgain(context: Context, { before }: Held, { userId }: Owner): Promise<void> {
+  async #checkAgain(context: Context, late: Held, { userId }: Owner, texts: Texts): Promise<void> {
     if (userId === null) return
-    for (let held = before; held !== null; held = held.before) {
+    for (let held = late.before; held !== null; held = held.before) {
       const { session, ended } = held
       if (session === null || ended === userId || recordOfSnapshot(context, session).userId !== userId) continue
       const found = await find(context, session.secret, context.now())
-      if (found?.record.userId !== userId) throw refusal(context, 'orphan')
+      if (found?.record.userId === userId) continue
+      late.refused = texts
+      throw refusal(context, 'orphan')
     }
   }
 
