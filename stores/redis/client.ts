@@ -114,9 +114,11 @@ export function linkTo(given: RedisClient, absent: string): Link {
   const server = SERVERS.get(client) ?? new Server()
   SERVERS.set(client, server)
   const over: Over = (inner, args, timeout, send) => {
+    const known = CONNECTIONS.get(inner)
+    if (known !== undefined) return known.send(args, timeout, absent, send)
     const means = meansOf(inner, inner !== client)
     if (typeof (inner.disconnect ?? inner.connect) !== 'function') return means.send(args)
-    const connection = CONNECTIONS.get(inner) ?? new Connection(server, means)
+    const connection = new Connection(server, means)
     CONNECTIONS.set(inner, connection)
     return connection.send(args, timeout, absent, send)
   }

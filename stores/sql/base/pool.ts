@@ -2,7 +2,7 @@
 import { within } from '../../../src/time/within.ts'
 import type { Dialect, Engine, Mode, Outcome, Row, Steps, Values } from './engine.ts'
 import { follow } from './engine.ts'
-import { type Failure, Refusal } from './retry.ts'
+import { type Failure, Refusal, TooLate } from './retry.ts'
 
 /** How long a connection may take to end a statement that was given up, and how often the server is asked to, in ms. */
 const ENDING = 2000
@@ -168,7 +168,7 @@ export class PoolEngine<C extends object> implements Engine {
   }
 
   async #ask(connection: C, sql: string, values: Values, end: number): Promise<Outcome> {
-    if (performance.now() >= end) throw new Refusal('the deadline passed before the database was asked')
+    if (performance.now() >= end) throw new TooLate()
     const answered = new Promise<Outcome>((resolve, reject) =>
       this.#driver.send(connection, sql, values, (error, outcome) => {
         this.#givenUp.get(connection)?.()

@@ -42,6 +42,13 @@ export class Refusal extends Error {
   }
 }
 
+/** Tells less than why it was tried before. */
+export class TooLate extends Refusal {
+  constructor() {
+    super('the deadline passed before the database was asked')
+  }
+}
+
 /** Another call changed something between two statements: the steps are run again. */
 export const changedMeanwhile = () => new Refusal('changed meanwhile', { retry: true })
 
@@ -77,11 +84,14 @@ export async function retry<T>(
   attempt: () => T | Promise<T>,
 ): Promise<T> {
   let mayRepeat = true
+  let last: unknown
   for (let pause = 2; ; pause = Math.min(pause * 2, 50)) {
     try {
-      if (performance.now() >= end) throw new Refusal('the deadline passed before the database was asked')
+      if (performance.now() >= end) throw new TooLate()
       return await attempt()
-    } catch (error) {
+    } catch (thrown) {
+      const error = thrown instanceof TooLate ? (last ?? thrown) : thrown
+      last = error
       const failure = error instanceof Refusal ? error.failure : failureOf(error)
       const isRepeated = mayRepeat && failure.destroy === true && (isReading(operation) || failure.isReadOnly === true)
       if (isRepeated) mayRepeat = false

@@ -11,7 +11,7 @@ import {
   type Steps,
   type Values,
 } from '../base/engine.ts'
-import { type Failure, NOT_MIGRATED, Refusal } from '../base/retry.ts'
+import { type Failure, NOT_MIGRATED, Refusal, TooLate } from '../base/retry.ts'
 import { has } from '../sqlite/driver.ts'
 import { SQLITE } from '../sqlite/engine.ts'
 
@@ -75,7 +75,7 @@ export class D1Engine implements Engine {
 
   /** Statements that are committed as a whole, in one round trip. */
   async batch(steps: readonly Step[], end: number): Promise<readonly Outcome[]> {
-    if (performance.now() >= end) throw new Refusal('the deadline passed before the database was asked')
+    if (performance.now() >= end) throw new TooLate()
     const queries = steps.map(([text, values]) => {
       const compiled = compile(text, '?')
       return this.#client.prepare(compiled.text).bind(...bind(compiled, values))

@@ -12,7 +12,7 @@ import {
   type Steps,
   type Values,
 } from '../base/engine.ts'
-import { type Failure, NOT_MIGRATED, Refusal } from '../base/retry.ts'
+import { type Failure, NOT_MIGRATED, Refusal, TooLate } from '../base/retry.ts'
 import { rowOf } from '../base/rows.ts'
 import { CallQueue } from './call-queue.ts'
 import { answersLater, has, type SqliteDatabase, type SqliteStatement } from './driver.ts'
@@ -103,7 +103,7 @@ export class SqliteEngine implements Engine {
 
   /** The row of the session table that a SELECT of all its columns with one parameter finds. */
   first(sql: string, value: string, end: number): Row | null | Promise<Row | null> {
-    if (performance.now() >= end) throw new Refusal('the deadline passed before the database was asked')
+    if (performance.now() >= end) throw new TooLate()
     return this.#reads.run(end, () => {
       this.#begin()
       const prepared = this.#prepare(sql, this.#forFirst)

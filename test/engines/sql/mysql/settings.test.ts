@@ -99,7 +99,7 @@ describeEngine('mariadb', 'settings of MariaDB and of mysql2', () => {
     await admin.query("GRANT SELECT, INSERT, UPDATE, DELETE ON *.* TO app@'%'")
     const store = new MysqlStore(server.pool({ user: 'app', password: '', connectionLimit: 2 }))
     const one = record({ userId: '403' })
-    const short = () => ({ now: NOW, deadline: within(400) })
+    const short = () => ({ now: NOW, deadline: within(2000) })
     await store.create(one, call())
     await admin.query('SET GLOBAL read_only = 1')
     try {
