@@ -180,7 +180,8 @@ const SERVERS = {
     return {
       env: { DATABASE_URL: server.url() } as Record<string, string>,
       replaced: (code: string) => code.replaceAll(/postgres(?:ql)?:\/\/[^'"`]+/g, server.url()),
-      clean: () => server.pool().query('DROP TABLE IF EXISTS users, identities, coatcheck_sessions, coatcheck_sessions_users'),
+      clean: () =>
+        server.pool().query('DROP TABLE IF EXISTS users, identities, coatcheck_sessions, coatcheck_sessions_users'),
       stop: () => server.stop(),
     }
   },
