@@ -119,6 +119,10 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
     this.#inner.onLeave(leave)
   }
 
+  checkOrigin(): void {
+    this.#inner.checkOrigin()
+  }
+
   async csrfToken(): Promise<string | null> {
     return (await this.#isAdmitted()) ? this.#inner.csrfToken() : null
   }

@@ -217,6 +217,12 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     this.#leaving = [...this.#leaving, leave]
   }
 
+  checkOrigin(): void {
+    if (!isCrossOrigin(this.#request, this.#setup.trustedOrigins)) return
+    this.#reportRefused('cross-origin')
+    throw crossOrigin()
+  }
+
   async csrfToken(): Promise<string | null> {
     const session = await this.get()
     return session === null ? null : maskToken(session.csrfToken)
@@ -295,10 +301,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   /** Lets the request through, or throws. */
   #open(): void {
     if (this.#isOpen) return
-    if (isCrossOrigin(this.#request, this.#setup.trustedOrigins)) {
-      this.#reportRefused('cross-origin')
-      throw crossOrigin()
-    }
+    this.checkOrigin()
     const values = this.#setup.cookie.candidates(this.#request.cookie)
     if (values.length > 0 && !this.#isRefusedInsecure()) {
       this.#ids = (values.length > 1 ? values.filter(isId) : values) as SessionId[]
