@@ -41,6 +41,7 @@ const REQUIRE_USER: OptionsOf<{ freshWithin?: Duration }> = {
 }
 const NO_TOUCH = { touch: false } as const
 const NONE: readonly never[] = []
+const IGNORED = () => {}
 
 /** The visit behind every server: its state, and the methods in the order of a session's life. */
 export class Visit<Data extends object, Ids extends UserIds, Input extends object>
@@ -77,7 +78,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #tokenCookie: 'keep' | 'clear' | { readonly token: string; readonly maxAge: number } = 'keep'
   #unsent: NodeJS.Timeout | null = null
   #leaving: readonly (() => unknown)[] = NONE
-  #reported: RequestRefusal[] | null = null
+  #reported: readonly RequestRefusal[] = NONE
 
   constructor(sessions: SessionManager<Data, Ids, Input>, request: VisitRequest, setup: VisitsSetup) {
     this.#sessions = sessions
@@ -93,17 +94,12 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     } catch (error) {
       return Promise.reject(error)
     }
-    const isUse = options?.touch !== false
-    if (this.#reading === null && this.#session === undefined) {
-      this.#isUsed = isUse
-      this.#reading = this.#read(isUse)
-      return this.#reading
+    const isFirstUse = options?.touch !== false && !this.#isUsed
+    if (isFirstUse || (this.#reading === null && this.#session === undefined)) {
+      this.#isUsed ||= isFirstUse
+      this.#reading = this.#read(isFirstUse, this.#reading)
     }
     this.#reading ??= Promise.resolve(this.#session ?? null)
-    if (isUse && !this.#isUsed) {
-      this.#isUsed = true
-      this.#reading = this.#reading.then(() => this.#use())
-    }
     return this.#reading
   }
 
@@ -123,13 +119,10 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       const before = await this.get(NO_TOUCH)
       this.#mayBegin()
       const session = await this.#begin(anonymous, before)
-      if (session === null) throw this.#conflict()
-      if (before === null) return this.#deliver(session)
-      return this.#deliver(session, async () => {
-        await this.#sessions.destroy(before)
-        this.#context.recentlyEnded.addReplacement(before.key, session.key)
-        return session
-      })
+      if (session !== null) return session
+      const key = this.#id ? this.#context.keyOf(this.#id) : null
+      this.#context.reportRefused('conflict', { key, userId: null })
+      throw concurrentLogin()
     })
   }
 
@@ -139,8 +132,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       if (session !== null) return this.#takeWritten(await this.#sessions.update(session, change))
       this.#mayBegin()
       const start = () => this.#context.shape.start()
-      const begun = await this.#begin({ data: changed(change, start(), start) as Partial<Input> })
-      return begun === null ? null : this.#deliver(begun)
+      return this.#begin({ data: changed(change, start(), start) as Partial<Input> })
     })
   }
 
@@ -174,7 +166,6 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
         for (const end of endings) await end()
         if (token !== null) this.#tokenCookie = { token, maxAge: Math.ceil(rememberFor! / 1000) }
         else if (this.#hasTokenCookie()) this.#tokenCookie = 'clear'
-        return session
       })
     })
   }
@@ -206,7 +197,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       this.#setSession(null)
       if (cookie.candidates(this.#request.cookie).filter(isId).length > MOST_VALUES) throw tooManyCookies(cookie.name)
       if (this.#wellFormedTokens().length > MOST_VALUES) throw tooManyCookies(rememberCookie.name)
-      this.#tokenCookie = this.#hasTokenCookie() ? 'clear' : 'keep'
+      if (this.#hasTokenCookie()) this.#tokenCookie = 'clear'
       this.#cookie = 'clear'
       this.#hasLoggedOut = true
       this.#hasEnded = false
@@ -308,18 +299,21 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     this.#request.onHeadRules?.(this.finalRules.bind(this))
   }
 
-  async #read(isUse: boolean): Promise<Session<Data, Ids> | null> {
-    const id = this.#id
-    if (IS_DEBUG && !this.#ids.some(isId) && !this.#isInsecure)
-      noSession(this.#setup.cookie.candidates(this.#request.cookie).some(Boolean) ? 'malformed cookie' : 'no cookie')
+  /** Finds the session, and writes down that it is used; after `before`, a read that was no use. */
+  async #read(isUse: boolean, before: Promise<unknown> | null): Promise<Session<Data, Ids> | null> {
+    if (before !== null) await before
     this.#isReading = true
     try {
-      let found = id === undefined ? await this.#choose() : id && (await this.#sessions.get(id, NO_TOUCH))
-      const touching = found !== null && isUse ? this.#touch(found) : null
+      const known = this.#session
+      let found = known === undefined ? await this.#find() : known
+      // One whose first cookie is in this response needs no touch.
+      const isNew = known !== undefined && found?.secret !== this.#id
+      const touching = found !== null && isUse && !isNew ? this.#touch(found) : null
       if (touching !== null) found = await touching
+      else if (known !== undefined) return known
       const redeemed = found === null && this.#session === undefined ? await this.#redeem() : null
       // A method that writes has finished since, and its session is the newer one.
-      if (this.#session !== undefined) return this.#session
+      if (this.#session !== known) return this.#session ?? null
       if (redeemed === null) return this.#sendIfDue(found)
       const { session, token, expiresAt } = redeemed
       this.#tokenCookie = { token, maxAge: Math.max(0, Math.ceil((expiresAt - this.#context.now()) / 1000)) }
@@ -327,6 +321,13 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     } finally {
       this.#isReading = false
     }
+  }
+
+  #find(): Promise<Session<Data, Ids> | null> | null {
+    if (IS_DEBUG && !this.#ids.some(isId) && !this.#isInsecure)
+      noSession(this.#setup.cookie.candidates(this.#request.cookie).some(Boolean) ? 'malformed cookie' : 'no cookie')
+    if (this.#id === undefined) return this.#choose()
+    return this.#id && this.#sessions.get(this.#id, NO_TOUCH)
   }
 
   /** Finds out which of several IDs counts. */
@@ -367,17 +368,6 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return others.length === 0 ? current : null
   }
 
-  /** The session was read with `touch: false`, and is used now. One whose first cookie is in this response needs no touch. */
-  async #use(): Promise<Session<Data, Ids> | null> {
-    const session = this.#session ?? null
-    const touching = session === null || session.secret !== this.#id ? null : this.#touch(session)
-    if (touching === null) return session
-    this.#isReading = true
-    const touched = await touching
-    this.#isReading = false
-    return this.#session === session ? this.#sendIfDue(touched) : (this.#session ?? null)
-  }
-
   /** Writes down that the session is used, if that is due; also where its cookie has to wait for the next response. */
   #touch(session: Session<Data, Ids>): Promise<Session<Data, Ids> | null> | null {
     const canFollow = this.#canFollow()
@@ -416,23 +406,29 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     const session = await this.#sessions.create(anonymous)
     // Also if it replaces one that began in this request.
     this.#isProvisional ||= before === null
-    if (!isSuperseded()) return session
-    await this.#sessions.destroy(session)
-    return null
+    if (isSuperseded()) {
+      await this.#sessions.destroy(session)
+      return null
+    }
+    const endBefore = async () => {
+      await this.#sessions.destroy(before)
+      this.#context.recentlyEnded.addReplacement(before!.key, session.key)
+    }
+    return this.#deliver(session, before && endBefore)
   }
 
   /** The last steps with a session that began here. If one fails, or the head went out meanwhile, it ends: no browser has it. */
-  async #deliver<S extends Session<Data, Ids>>(session: S, finish?: () => Promise<S>): Promise<S> {
+  async #deliver<S extends Session<Data, Ids>>(session: S, finish: (() => Promise<void>) | null = null): Promise<S> {
     try {
-      const finished = finish === undefined ? session : await afterWrite(finish)
+      if (finish !== null) await afterWrite(finish)
       if (!this.#canSend()) throw headersSent()
-      return this.#send(finished)
+      return this.#send(session)
     } catch (error) {
       this.#setSession(null)
       this.#tokenCookie = 'keep'
       // A login ends with the remember token that it asked for. If that fails too, an event has told, and the session expires.
       const { user, key } = session
-      const isLogin = finish !== undefined && user !== null
+      const isLogin = finish !== null && user !== null
       const ending = isLogin ? this.#sessions.revoke(user.id as UserIdInput<Ids>, key) : this.#sessions.destroy(session)
       await ending.catch(() => {})
       throw error
@@ -557,17 +553,10 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#isInsecure
   }
 
-  #conflict(): Error {
-    const key = this.#id ? this.#context.keyOf(this.#id) : null
-    this.#context.reportRefused('conflict', { key, userId: null })
-    return concurrentLogin()
-  }
-
   /** An event for a request that is refused, once for a reason. */
   #reportRefused(reason: RequestRefusal, session: Session<Data, Ids> | null = null): void {
-    this.#reported ??= []
     if (this.#reported.includes(reason)) return
-    this.#reported.push(reason)
+    this.#reported = [...this.#reported, reason]
     if (IS_DEBUG && reason !== 'csrf') noSession(reason === 'insecure' ? 'without HTTPS' : 'another origin')
     const request = this.#request
     this.#context.emit({
@@ -584,18 +573,13 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   /** Runs a method that writes after those that were called before it. `get` does not wait, so that they may call it. */
   async #queued<T>(method: () => Promise<T>): Promise<T> {
     this.#open()
-    const before = this.#lastWrite
-    let end!: () => void
-    const own = new Promise<void>(resolve => {
-      end = resolve
-    })
+    const running = this.#lastWrite === null ? method() : this.#lastWrite.then(method)
+    const own = running.then(IGNORED, IGNORED)
     this.#lastWrite = own
     try {
-      if (before !== null) await before
-      return await method()
+      return await running
     } finally {
       if (this.#lastWrite === own) this.#lastWrite = null
-      end()
     }
   }
 }
