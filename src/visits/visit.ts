@@ -115,10 +115,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   create(anonymous?: { data?: Partial<Input> }): Promise<Session<Data, Ids>> {
     return this.#queued(async () => {
       if (anonymous !== undefined) checkAnonymous(anonymous)
-      this.#mayBegin()
-      const before = await this.get(NO_TOUCH)
-      this.#mayBegin()
-      const session = await this.#begin(anonymous, before)
+      const session = await this.#begin(anonymous, await this.get(NO_TOUCH))
       if (session !== null) return session
       const key = this.#id ? this.#context.keyOf(this.#id) : null
       this.#context.reportRefused('conflict', { key, userId: null })
@@ -130,7 +127,6 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#queued(async () => {
       const session = await this.get()
       if (session !== null) return this.#takeWritten(await this.#sessions.update(session, change))
-      this.#mayBegin()
       const start = () => this.#context.shape.start()
       return this.#begin({ data: changed(change, start(), start) as Partial<Input> })
     })
@@ -400,6 +396,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     anonymous?: { data?: Partial<Input> },
     before: Session<Data, Ids> | null = null,
   ): Promise<Session<Data, Ids> | null> {
+    this.#mayBegin()
     const isSuperseded = () =>
       before === null ? this.#isSuperseded() : this.#context.recentlyEnded.isSuperseded(before.key)
     if (this.#hasEnded || isSuperseded()) return null
