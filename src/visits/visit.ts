@@ -15,7 +15,7 @@ import { checkOptions, type OptionsOf } from '../text/check-options.ts'
 import { IS_DEBUG, noSession } from '../text/debug.ts'
 import { aDuration, type Duration } from '../text/duration.ts'
 import { choose, MOST_VALUES } from './choose.ts'
-import { type ResponseCookie, responseCookie, type SessionCookie } from './cookie.ts'
+import { type ResponseCookie, responseCookie } from './cookie.ts'
 import { isCrossOrigin, isToken, maskToken } from './cross-origin.ts'
 import {
   concurrentLogin,
@@ -42,6 +42,8 @@ const REQUIRE_USER: OptionsOf<{ freshWithin?: Duration }> = {
 const NO_TOUCH = { touch: false } as const
 const NONE: readonly never[] = []
 const IGNORED = () => {}
+
+type Steps = readonly (() => unknown)[]
 
 /** The visit behind every server: its state, and the methods in the order of a session's life. */
 export class Visit<Data extends object, Ids extends UserIds, Input extends object>
@@ -77,7 +79,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #cookie: 'keep' | 'send' | 'clear' = 'keep'
   #tokenCookie: 'keep' | 'clear' | { readonly token: string; readonly maxAge: number } = 'keep'
   #unsent: NodeJS.Timeout | null = null
-  #leaving: readonly (() => unknown)[] = NONE
+  #leaving: Steps = NONE
   #reported: readonly RequestRefusal[] = NONE
 
   constructor(sessions: SessionManager<Data, Ids, Input>, request: VisitRequest, setup: VisitsSetup) {
@@ -156,13 +158,12 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       this.#isProvisional = false
       // The tokens of an earlier login must not bring its user back. They end last: a login that fails leaves them.
       const endings = this.#endings()
-      if (!remember && endings.length === 0 && !this.#hasTokenCookie()) return this.#deliver(session)
-      return this.#deliver(session, async () => {
-        const token = remember ? await this.#sessions.issueRememberToken(session) : null
-        for (const end of endings) await end()
-        if (token !== null) this.#tokenCookie = { token, maxAge: Math.ceil(rememberFor! / 1000) }
-        else if (this.#hasTokenCookie()) this.#tokenCookie = 'clear'
-      })
+      if (this.#hasTokenCookie()) this.#tokenCookie = 'clear'
+      const issue = async () => {
+        const token = await this.#sessions.issueRememberToken(session)
+        this.#tokenCookie = { token, maxAge: Math.ceil(rememberFor! / 1000) }
+      }
+      return this.#deliver(session, remember ? [issue, ...endings] : endings)
     })
   }
 
@@ -177,7 +178,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
         this.#hasEnded ||= typeof current !== 'string'
         return this.#setSession(null)
       }
-      if (options?.grace === undefined) return this.#deliver(session)
+      if (options?.grace === undefined) return this.#deliver(session, NONE)
       // The old ID leads to the session for a while: it is not lost if this response is.
       this.#setSession(session)
       if (!this.#canSend()) throw headersSent()
@@ -262,8 +263,6 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #rules(): HeadRules {
     if (!this.#isOpen) return NO_RULES
     const session = this.#session ?? null
-    const isPersonal = session !== null || (this.#session === undefined && this.#reading !== null)
-    if (this.#cookie === 'keep' && this.#tokenCookie === 'keep') return isPersonal ? PERSONAL : COOKIE_READ
     const { cookie, rememberCookie } = this.#setup
     const cookies: string[] = []
     if (this.#cookie === 'clear') cookies.push(cookie.clear())
@@ -272,11 +271,12 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     if (this.#tokenCookie === 'clear') cookies.push(rememberCookie.clear())
     else if (
       this.#tokenCookie !== 'keep' &&
-      !this.#context.recentlyEnded.isEnded(this.#keyOfToken(this.#tokenCookie.token)!)
+      !this.#context.recentlyEnded.isEnded(this.#keyOf(this.#tokenCookie.token)!)
     )
       cookies.push(rememberCookie.serializeValue(this.#tokenCookie.token, this.#tokenCookie.maxAge))
-    if (cookies.length === 0) return isPersonal ? PERSONAL : COOKIE_READ
-    return { ...PERSONAL, cookies }
+    if (cookies.length > 0) return { ...PERSONAL, cookies }
+    const isPersonal = session !== null || (this.#session === undefined && this.#reading !== null)
+    return isPersonal ? PERSONAL : COOKIE_READ
   }
 
   /** Lets the request through, or throws. */
@@ -343,7 +343,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     if (tokens.length === 0 || this.#isRefusedInsecure()) return null
     const { recentlyEnded } = this.#context
     const token = tokens.length === 1 ? tokens[0]! : await this.#chooseToken(tokens)
-    if (token === null || recentlyEnded.isSuperseded(this.#keyOfToken(token)!)) return null
+    if (token === null || recentlyEnded.isSuperseded(this.#keyOf(token)!)) return null
     const keys = this.#ids.map(id => this.#context.keyOf(id))
     // A login or a logout that ended one of several may not have seen the token: then that is of another scope.
     if (keys.length > 1 && keys.some(key => recentlyEnded.isEnded(key))) return null
@@ -407,17 +407,18 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       await this.#sessions.destroy(session)
       return null
     }
-    const endBefore = async () => {
+    if (before === null) return this.#deliver(session, NONE)
+    const end = async () => {
       await this.#sessions.destroy(before)
-      this.#context.recentlyEnded.addReplacement(before!.key, session.key)
+      this.#context.recentlyEnded.addReplacement(before.key, session.key)
     }
-    return this.#deliver(session, before && endBefore)
+    return this.#deliver(session, [end])
   }
 
   /** The last steps with a session that began here. If one fails, or the head went out meanwhile, it ends: no browser has it. */
-  async #deliver<S extends Session<Data, Ids>>(session: S, finish: (() => Promise<void>) | null = null): Promise<S> {
+  async #deliver<S extends Session<Data, Ids>>(session: S, steps: Steps): Promise<S> {
     try {
-      if (finish !== null) await afterWrite(finish)
+      if (steps.length > 0) await afterWrite(() => eachWrite(steps, async step => step()))
       if (!this.#canSend()) throw headersSent()
       return this.#send(session)
     } catch (error) {
@@ -425,7 +426,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       this.#tokenCookie = 'keep'
       // A login ends with the remember token that it asked for. If that fails too, an event has told, and the session expires.
       const { user, key } = session
-      const isLogin = finish !== null && user !== null
+      const isLogin = steps.length > 0 && user !== null
       const ending = isLogin ? this.#sessions.revoke(user.id as UserIdInput<Ids>, key) : this.#sessions.destroy(session)
       await ending.catch(() => {})
       throw error
@@ -488,31 +489,30 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     if (this.#hasLoggedOut) return false
     const { recentlyEnded } = this.#context
     if (this.#ids.some(id => recentlyEnded.isSuperseded(this.#context.keyOf(id)))) return true
-    return this.#wellFormedTokens().some(token => recentlyEnded.isSuperseded(this.#keyOfToken(token)!))
+    return this.#wellFormedTokens().some(token => recentlyEnded.isSuperseded(this.#keyOf(token)!))
   }
 
-  /** `null` if the text cannot be a remember token. */
-  #keyOfToken(token: string): string | null {
-    return parseToken(this.#context.namespace, token)?.key ?? null
+  /** Of a session ID or a remember token; `null` if the text can be neither. */
+  #keyOf(value: string): string | null {
+    return isId(value) ? this.#context.keyOf(value) : (parseToken(this.#context.namespace, value)?.key ?? null)
   }
 
   #wellFormedTokens(): string[] {
-    return this.#setup.rememberCookie.candidates(this.#request.cookie).filter(token => this.#keyOfToken(token) !== null)
+    const values = this.#setup.rememberCookie.candidates(this.#request.cookie)
+    return values.filter(value => parseToken(this.#context.namespace, value) !== null)
   }
 
   /**
    * What ends at a login or a logout beside `own`: first remember tokens, which could start a session again, then the sessions
    * of other cookies, accepted or not, and at last what other services keep.
    */
-  #endings(own: readonly (() => unknown)[] = NONE): readonly (() => unknown)[] {
+  #endings(own: Steps = NONE): Steps {
     const { cookie, rememberCookie } = this.#setup
     const unsent = typeof this.#tokenCookie === 'object' ? [this.#tokenCookie.token] : []
-    const revoke = (token: string) => this.#sessions.revokeRememberToken(token)
-    const keyOf = (id: string) => (isId(id) ? this.#context.keyOf(id) : null)
     return [
-      ...this.#endingsOf(rememberCookie, token => this.#keyOfToken(token), revoke),
-      ...unsent.map(token => () => revoke(token)),
-      ...this.#endingsOf(cookie, keyOf, id => this.#sessions.destroy(id as SessionId)),
+      ...this.#endingsOf(rememberCookie.valuesOfBothNames(this.#request.cookie)),
+      ...this.#endingsOf(unsent),
+      ...this.#endingsOf(cookie.valuesOfBothNames(this.#request.cookie)),
       ...own,
       ...this.#leaving,
     ]
@@ -522,11 +522,12 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
    * What came alone counts as ended before the store answers. Of several the dead ones go on being sent, by cookies of another
    * scope, and must not keep anything from beginning: those that are there end.
    */
-  #endingsOf(cookie: SessionCookie, keyOf: (value: string) => string | null, end: (value: string) => Promise<void>) {
-    const values = cookie.valuesOfBothNames(this.#request.cookie).filter(value => keyOf(value) !== null)
+  #endingsOf(given: readonly string[]) {
+    const values = given.filter(value => this.#keyOf(value) !== null)
     const others = values.slice(0, MOST_VALUES).filter(value => value !== this.#id)
     return others.map(value => async () => {
-      if (values.length === 1 || (await this.#context.begin().storedRecord(keyOf(value)!)) !== null) await end(value)
+      if (values.length > 1 && (await this.#context.begin().storedRecord(this.#keyOf(value)!)) === null) return
+      await (isId(value) ? this.#sessions.destroy(value) : this.#sessions.revokeRememberToken(value))
     })
   }
 
