@@ -24,7 +24,7 @@ gaugeLive(() => sessions.count())
 const failure = (status, code) => Object.assign(new Error(code), { status, code, expose: true })
 /** @param {unknown} field what a client sent: a text, and not a long one */
 function text(field) {
-  if (typeof field !== 'string' || field.length > 200) throw failure(400, 'malformed_field')
+  if (typeof field !== 'string' || field.length > 200 || field.includes('\0')) throw failure(400, 'malformed_field')
   return field
 }
 

@@ -152,16 +152,18 @@ class ResponseVisit<Data extends object, Ids extends UserIds, Input extends obje
   }
 
   /** Nothing of the handler runs for what a page of another origin sends. Of a GET the headers are left alone: Astro warns. */
-  #answer(handler: () => unknown): unknown {
+  #answer(handler: (visit: this) => unknown): unknown {
     try {
       if (!isSafe({ method: this.#fetchRequest.method })) this.checkOrigin()
     } catch (refusal) {
       return (refusal as SessionError).getResponse()
     }
-    return handler()
+    return handler(this)
   }
 
-  async run(handler: () => unknown): Promise<Response | undefined> {
+  async run(handler: (visit: this) => unknown): Promise<Response | undefined> {
+    if (typeof handler !== 'function')
+      throw new TypeError(`handle: expected a function, visit => response, got ${quote(handler)}`)
     const request = this.#fetchRequest
     request.isHandled = true
     try {
@@ -223,11 +225,7 @@ export function fetchVisits<Data extends object, Ids extends UserIds, Input exte
     holder[slot] ??= new ResponseVisit(sessions, new FetchRequest(request, isTls), setup)
     return holder[slot]
   }
-  const handle = async (request: Request, handler: (visit: FetchVisit<Data, Ids, Input>) => unknown) => {
-    const visit = of(request)
-    if (typeof handler !== 'function')
-      throw new TypeError(`handle: expected a function, visit => response, got ${quote(handler)}`)
-    return visit.run(() => handler(visit))
-  }
+  const handle = async (request: Request, handler: (visit: FetchVisit<Data, Ids, Input>) => unknown) =>
+    of(request).run(handler)
   return { sessions, cookie: options.cookie ?? {}, of, handle } as FetchVisits<Data, Ids, Input>
 }
