@@ -57,7 +57,8 @@ const server = createServer(async (request, response) => {
     response.setHeader('Cache-Control', 'no-store').setHeader('Content-Type', 'application/json').end(stringify(answer))
   } catch (error) {
     // The library's errors carry the status that fits. At 503 the app keeps its token. Of others' nothing is shown.
-    const { expose, status, message } = error instanceof SyntaxError ? failure(400, 'no JSON') : /** @type {any} */ (error)
+    const { expose, status, message } =
+      error instanceof SyntaxError ? failure(400, 'no JSON') : /** @type {any} */ (error)
     const code = typeof expose === 'boolean' && Number.isInteger(status) ? status : 500
     if (code >= 500) console.error(error)
     response.writeHead(code).end(stringify({ error: expose === true ? message : 'something went wrong' }))

@@ -8,8 +8,7 @@ import { SessionManager, stringify } from 'coatcheck'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 
-const sessions = new SessionManager({ store: new MemoryStore() })
-const visits = nodeVisits(sessions)
+const visits = nodeVisits(new SessionManager({ store: new MemoryStore() }))
 
 // In place of your user table and its password hashes, which server/users.mjs shows.
 const users = [{ id: 42n, name: 'ada', password: 'lovelace' }]
@@ -39,7 +38,8 @@ const server = createServer(async (request, response) => {
     response.setHeader('Content-Type', 'application/json').end(stringify(answer))
   } catch (error) {
     // The library's errors carry the status that fits: 401, 403, 503. Others have no `expose`: details are for the log alone.
-    const { expose, status, message } = error instanceof SyntaxError ? failure(400, 'no JSON') : /** @type {any} */ (error)
+    const known = error instanceof SyntaxError ? failure(400, 'no JSON') : error
+    const { expose, status, message } = /** @type {any} */ (known)
     const code = typeof expose === 'boolean' && Number.isInteger(status) ? status : 500
     if (code >= 500) console.error(error)
     response.writeHead(code).end(stringify({ error: expose === true ? message : 'something went wrong' }))

@@ -18,7 +18,8 @@ export const failure = (status, message) => Object.assign(new Error(message), { 
  */
 export function text(body, field) {
   const value = body?.[field]
-  if (typeof value !== 'string' || value.length > 200 || value.includes('\0')) throw failure(400, `"${field}" has to be a text.`)
+  if (typeof value !== 'string' || value.length > 200 || value.includes('\0'))
+    throw failure(400, `"${field}" has to be a text.`)
   return value
 }
 

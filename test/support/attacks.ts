@@ -89,7 +89,9 @@ export class Stranger {
   #expectAnswer(what: string, { status, text }: Answer, statuses?: number[]): void {
     expect([what, text.match(SECRET)]).toEqual([what, null])
     const allowed = statuses ?? (status < 500 || status === 501 ? [status] : [])
-    expect(allowed, `${what}: ${status} ${text.slice(0, 200)}\n${this.#program.output().slice(-1000)}`).toContain(status)
+    expect(allowed, `${what}: ${status} ${text.slice(0, 200)}\n${this.#program.output().slice(-1000)}`).toContain(
+      status,
+    )
     expect([what, this.#program.ended()]).toEqual([what, false])
   }
 
@@ -107,15 +109,22 @@ export class Stranger {
     return false
   }
 
+  /** The second factor of the guide, where there is one. */
+  async #enter(client: Client): Promise<boolean> {
+    if (this.#routes.some(({ path }) => path === '/login/code'))
+      await client.send('POST', '/login/code', { code: '123456' })
+    return this.#isLoggedIn(client)
+  }
+
   /** A browser in which ada has logged in, if the program lets her in by a password or without one. */
   async ada(): Promise<Client | null> {
     for (const password of PASSWORDS)
       for (const route of this.#unsafe.filter(({ path }) => /log-?in|sign-?in|signup/.test(path))) {
         const client = this.#client()
         await client.send(route.method, route.path, rightBody(password))
-        if (await this.#isLoggedIn(client)) return client
+        if (await this.#enter(client)) return client
         await this.#form(client, route, rightBody(password))
-        if (await this.#isLoggedIn(client)) return client
+        if (await this.#enter(client)) return client
       }
     return null
   }
@@ -132,24 +141,23 @@ export class Stranger {
 
   async sendsBadBodies(): Promise<void> {
     const checks = await this.#checksPasswords()
-    for (const visitor of [null, await this.ada()])
+    const ada = await this.ada()
+    for (const visitor of [null, ada])
       for (const { method, path } of this.#unsafe)
         for (const [bodies, type] of [
           [BODIES, JSON_TYPE],
           [FORMS, FORM_TYPE],
         ] as const) {
-          // All at once: what one of them breaks, the next ones meet too.
-          await Promise.all(
-            bodies.map(async body => {
-              const client = this.#client()
-              if (visitor) for (const [name, value] of visitor.cookies) client.cookies.set(name, value)
-              const what = `${method} ${path} ${body?.slice(0, 80)}`
-              this.#expectAnswer(what, await client.send(method, path, body, body === undefined ? {} : type))
-              if (checks && !visitor) expect([what, await this.#isLoggedIn(client)]).toEqual([what, false])
-            }),
-          )
+          for (const body of bodies) {
+            const client = this.#client()
+            if (visitor) for (const [name, value] of visitor.cookies) client.cookies.set(name, value)
+            const what = `${method} ${path} ${body?.slice(0, 80)}`
+            const answer = await client.send(method, path, body, body === undefined ? {} : type)
+            // 503: this copy of her cookie is of before a logout.
+            if (!visitor || answer.status !== 503) this.#expectAnswer(what, answer)
+            if (checks && !visitor) expect([what, await this.#isLoggedIn(client)]).toEqual([what, false])
+          }
         }
-    expect(await this.ada(), 'ada, with the password that she had').toBeTruthy()
   }
 
   /** A request as it stands, or the start of one. */
@@ -182,7 +190,11 @@ export class Stranger {
       `POST / HTTP/1.1\r\nHost: a b\r\n${upgrade}`,
     ]) {
       await this.#raw(`${head}\r\n\r\n`)
-      expect([head, this.#program.ended(), this.#program.output().match(/\n {4}at .*\n+Node\.js v/)]).toEqual([head, false, null])
+      expect([head, this.#program.ended(), this.#program.output().match(/\n {4}at .*\n+Node\.js v/)]).toEqual([
+        head,
+        false,
+        null,
+      ])
     }
     this.#expectAnswer('GET / afterwards', await this.#client().send('GET', this.#routes[0]!.path))
   }
@@ -206,7 +218,10 @@ export class Stranger {
               const body = method === 'GET' ? undefined : rightBody(password)
               const what = `${method} ${path}, ${JSON.stringify(state)}`
               const statuses = [200, 201, 204, 303, 400, 401, 403, 404, 405, 409, 415, 500, 501, 503]
-              this.#expectAnswer(what, await client.send(method, path, body), statuses)
+              // express-session cuts the connection where the session cannot be saved beside the answer.
+              const answer = await client.send(method, path, body).catch(() => null)
+              if (answer) this.#expectAnswer(what, answer, statuses)
+              expect([what, this.#program.ended()]).toEqual([what, false])
             }
       this.#program.control({})
     }
@@ -223,6 +238,7 @@ export class Stranger {
       }
       expect([path, await this.#isLoggedIn(client)]).toEqual([path, false])
     }
+    if (!(await this.#checksPasswords())) return
     const planted = this.#client()
     for (const { method, path } of this.#unsafe.filter(({ path }) => /log-?in/.test(path)))
       expect((await planted.send(method, path, { name: 'planted', password: 'correct horse' })).status).not.toBe(200)

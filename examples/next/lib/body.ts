@@ -1,8 +1,8 @@
 export const refusal = (status: number, error: string) => Response.json({ error }, { status })
 
-/** A field of what a client sent: a text that is not long, or none. */
-export const text = (field: unknown): string | null =>
-  typeof field === 'string' && field.length <= 200 && !field.includes('\0') ? field : null
+/** A field of what a client sent: a text that is not long; anything else is the empty text, which is nobody's. */
+export const text = (field: unknown): string =>
+  typeof field === 'string' && field.length <= 200 && !field.includes('\0') ? field : ''
 
 /** The body as JSON, or the answer to one that is none, or too large: Next has no limit. */
 export async function readJson(request: Request): Promise<Record<string, unknown> | Response> {
