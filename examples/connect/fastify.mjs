@@ -31,9 +31,10 @@ app.post('/logout-everywhere', async (request, reply) => {
 })
 app.setErrorHandler((/** @type {any} */ error, _request, reply) => {
   // Our errors have `expose`, Fastify's own a code of theirs; others' may name hosts and keys.
-  const { code, expose = /^FST_/.test(code) || undefined, statusCode, message } = error
-  const status = typeof expose === 'boolean' && Number.isInteger(statusCode) ? statusCode : 500
+  const { code, expose, statusCode, message } = error
+  const isFastifys = /^FST_/.test(code) || error instanceof SyntaxError
+  const status = (isFastifys || typeof expose === 'boolean') && Number.isInteger(statusCode) ? statusCode : 500
   if (status >= 500) console.error(error) // the details are for the log alone
-  reply.code(status).send({ error: expose && status < 500 ? message : 'Please try again later.' })
+  reply.code(status).send({ error: status < 500 ? message : 'Please try again later.' })
 })
 console.log(await app.listen({ port: Number(process.env.PORT ?? 3000) }))

@@ -19,9 +19,11 @@ const tried = new WeakSet<object>()
 // Without `isDev: false` the stack goes to the browser unless NODE_ENV is production.
 const t = initTRPC.context<{ visit: VisitOf<typeof sessions> }>().create({
   isDev: false,
-  // Of what is no TRPCError the message is for the log alone: it may name hosts and keys.
-  errorFormatter: ({ shape, error }) =>
-    error.code === 'INTERNAL_SERVER_ERROR' ? { ...shape, message: 'internal_error' } : shape,
+  // Of what is no TRPCError and not ours the message is for the log alone: it may name hosts and keys.
+  errorFormatter: ({ shape, error: { code, cause } }) =>
+    code === 'INTERNAL_SERVER_ERROR' && !(cause instanceof SessionError)
+      ? { ...shape, message: 'internal_error' }
+      : shape,
 })
 const CODES = { 401: 'UNAUTHORIZED', 403: 'FORBIDDEN', 409: 'CONFLICT', 503: 'SERVICE_UNAVAILABLE' } as const
 
