@@ -116,7 +116,8 @@ export class SessionManager<
     const id = idOf(context, session)
     if (id === null) return null
     const now = context.now()
-    const found = await find(context, id, now)
+    const looking = find(context, id, now)
+    const found = looking instanceof Promise ? await looking : looking
     if (found !== null)
       return options?.touch === false || !isTouchNow(context, found.record, now, null)
         ? context.session(found)

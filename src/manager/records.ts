@@ -81,12 +81,13 @@ export const idleOf = ({ options }: Context, { data }: SessionRecord): number =>
  * A record as the time limits of today hold it, this manager's and its own idle time: they may have become shorter, and stores
  * only raise `expiresAt`. What they end stays in the store: another service may have longer ones.
  */
-export function held(context: Context, record: SessionRecord): SessionRecord {
+export function held({ options }: Context, record: SessionRecord): SessionRecord {
   const { seenAt, createdAt } = record
-  const absoluteExpiresAt = Math.min(record.absoluteExpiresAt, createdAt + context.options.absolute)
+  const { idle = options.idle, newIds } = unpackMeta(record.data).meta
+  const absoluteExpiresAt = Math.min(record.absoluteExpiresAt, createdAt + options.absolute)
   // A new ID is a use too, also of a remembered session that is stored as not yet seen.
-  const usedAt = Math.max(seenAt, createdAt, unpackMeta(record.data).meta.newIds?.since ?? 0)
-  const expiresAt = expiryOf(usedAt, absoluteExpiresAt, idleOf(context, record))
+  const usedAt = Math.max(seenAt, createdAt, newIds === undefined ? 0 : newIds.since)
+  const expiresAt = Math.min(usedAt + Math.min(idle, options.idle), absoluteExpiresAt)
   const isShorter = expiresAt < record.expiresAt || absoluteExpiresAt < record.absoluteExpiresAt
   return isShorter ? { ...record, expiresAt: Math.min(expiresAt, record.expiresAt), absoluteExpiresAt } : record
 }
