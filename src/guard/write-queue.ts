@@ -44,6 +44,25 @@ export class WriteQueue {
     })
   }
 
+  /**
+   * Runs `work` when the earlier writers have left; it gets the record that the last of them left, if it knows it.
+   * Rejects with `late()` if it could not begin by `deadline`.
+   */
+  async inTurn<T>(
+    key: string,
+    deadline: number,
+    late: () => Error,
+    work: (latest: SessionRecord | null) => Promise<T>,
+  ): Promise<T> {
+    const entering = this.enter(key, deadline, late)
+    const { latest } = entering instanceof Promise ? await entering : entering
+    try {
+      return await work(latest)
+    } finally {
+      this.leave(key)
+    }
+  }
+
   /** What a writer has written, for those that wait. */
   note(record: SessionRecord): void {
     const queue = this.#queues.get(record.key)
