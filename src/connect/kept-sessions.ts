@@ -8,6 +8,7 @@ import { withinLimit } from '../manager/limit.ts'
 import { find, fromSnapshot, recordOfSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { draftOf, idleOf, initialData, newRecord } from '../manager/records.ts'
+import { logOut } from '../manager/series.ts'
 import { type Refused, refusal, write, writeData } from '../manager/write.ts'
 import { deriveId, hashOf, newSalt, type SessionId, shardOf } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
@@ -129,11 +130,7 @@ export class KeptSessions {
   /** Ends whatever session is there. Answers whose it was; `undefined` if another request has ended it. */
   async destroy(sid: string): Promise<string | null | undefined> {
     const context = this.context.begin()
-    const key = context.keyOf(this.idOf(sid))
-    // Before the answers, as in `destroy` of the manager.
-    context.recentlyEnded.addEnd(key, false)
-    const record = await context.storedRecord(key)
-    const existed = await context.endSession(key, record, 'logout')
+    const { record, existed } = await logOut(context, context.keyOf(this.idOf(sid)))
     return existed ? record?.userId : undefined
   }
 
@@ -150,7 +147,7 @@ export class KeptSessions {
     const put = () => context.calls.create(record, context.call())
     const outcome = await (isLogin ? withinLimit(context, record, null, put) : put())
     context.reportOutcome(outcome, record)
-    return outcome === 'created' ? context.created(id, record) : outcome
+    return outcome === 'created' ? context.begun(id, record) : outcome
   }
 
   /** The session, new or found by hand; `null` if it has ended meanwhile. */
@@ -205,7 +202,7 @@ export class KeptSessions {
       const outcome = await withinLimit(context, next, record.key, put)
       context.reportOutcome(outcome, owner, record.key)
       if (outcome !== 'created') return outcome
-      return { value: context.regenerated(record.key, nextId, next) }
+      return { value: context.begun(nextId, next, record.key) }
     })
   }
 

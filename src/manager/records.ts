@@ -52,7 +52,7 @@ export function initialData(
 export function newRecord(
   context: Context,
   id: string,
-  owner: Owner,
+  { userId, userName, passwordVersion }: Owner,
   data: string,
   now: number,
   { idle, absolute }: Lifetime = context.options,
@@ -62,7 +62,9 @@ export function newRecord(
     key: context.keyOf(id),
     kind: 'session',
     parent: null,
-    ...owner,
+    userId,
+    userName,
+    passwordVersion,
     data,
     version: 1,
     writeId: newWriteId(),
@@ -150,24 +152,22 @@ export function lifetimeOf(
   return own
 }
 
-/** When a session began, and when it was last used. */
-type Times = Pick<SessionRecord, 'seenAt' | 'createdAt'>
-
 /** Whether the store should hear of this visit: `seenAt` is written at most once per interval, and never set back. */
 export const isTouchDue = (seenAt: number, now: number, { touchInterval }: Lifetimes): boolean =>
   now - seenAt >= touchInterval
 
 /**
- * Whether the touch that sets `seenAt` asks for the cookie to be sent again: the first one, and the one that crosses half of
- * the idle time. From then on the cookie lasts for the rest of the absolute time, and only the server decides.
+ * Whether the touch at `now` asks for the cookie to be sent again: the first one, and the one that crosses half of the idle
+ * time. From then on the cookie lasts for the rest of the absolute time, and only the server decides.
  */
-export function isCookieDueAt(seenAt: number, before: Times, idle: number): boolean {
-  const half = before.createdAt + idle / 2
-  return before.seenAt <= before.createdAt || (before.seenAt < half && seenAt >= half)
+export function isCookieDueAt(context: Context, before: SessionRecord, now: number): boolean {
+  const half = before.createdAt + idleOf(context, before) / 2
+  return before.seenAt <= before.createdAt || (before.seenAt < half && now >= half)
 }
 
 /**
  * True until a remembered session is first used. Until then `seenAt` is stored below `createdAt`. A write in the request
  * that began it does not count as one: the response to that request may be lost.
  */
-export const isUntouched = ({ seenAt, createdAt }: Times): boolean => seenAt < createdAt
+export const isUntouched = ({ seenAt, createdAt }: Pick<SessionRecord, 'seenAt' | 'createdAt'>): boolean =>
+  seenAt < createdAt
