@@ -54,7 +54,7 @@ export function write<T>(
 ): Promise<T | null> {
   const message = `${operation}: earlier writers of this session took all of storeTimeout`
   const late = () => context.calls.fail(operation, 'not-applied', message)
-  return context.local.writers.inTurn(start.record.key, context.deadline, late, latest =>
+  return context.local.writers.inTurn(start.record.key, context.deadline, late, ({ latest }) =>
     retry(context, { ...start, record: newer(latest, start.record) }, attempt, findAgain),
   )
 }
