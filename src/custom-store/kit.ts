@@ -10,7 +10,7 @@ import {
   type Store,
   type StoreCall,
 } from '../contract/store.ts'
-import { patient } from './patient.ts'
+import { inTurn } from './connections.ts'
 import { randomNumbers } from './random.ts'
 
 export const MINUTE = 60_000
@@ -71,8 +71,8 @@ export class Kit {
 
   readonly seed: number
 
-  constructor(store: Store, options: TestStoreOptions) {
-    this.store = patient(store)
+  constructor(stores: readonly Store[], options: TestStoreOptions) {
+    this.store = inTurn(stores)
     this.options = options
     this.seed = options.seed ?? Math.floor(Math.random() * 0x7fff_ffff)
   }
