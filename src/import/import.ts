@@ -132,6 +132,7 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
     const { calls } = this.#context
     const call = () => ({ now: this.#context.now(), deadline })
     const undo = () => calls.delete(record.key, call())
+    let mayLead = false
     try {
       // No limit of sessions: this user is logged in already, and moving ends no other session.
       const outcome = await calls.create(record, call())
@@ -146,14 +147,16 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
       const isGone = !isOver && (await this.#old.read(old.id, deadline)) === null
       if (isOver || isGone) await undo()
       if (isGone) return this.#take(old, deadline)
+      mayLead = true
       if (!(await this.#notes.create(old.id, isOver ? OVER : note, found, deadline))) {
         await undo()
         return this.#take(old, deadline)
       }
       if (isOver) return OVER
     } catch (error) {
-      // If the note may have been written, it leads to this session.
-      if (!(error instanceof SessionStoreError && error.outcome === 'unknown')) await undo().catch(() => {})
+      // If the note may have been written, it leads to this session. Before, no browser can have it.
+      mayLead &&= error instanceof SessionStoreError && error.outcome === 'unknown'
+      if (!mayLead) await undo().catch(() => {})
       throw error
     }
     const userId = this.#context.userIdOf(next)
