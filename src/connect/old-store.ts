@@ -7,7 +7,7 @@ import type { CallbackStore } from '../import/readers/callback-store.ts'
 import type { Context } from '../manager/context.ts'
 import { DAY, noteRecord } from '../session/note.ts'
 import { warnOnce } from '../text/warn-once.ts'
-import { type AnyManager, Held, KeptSessions, type UserOf } from './kept-sessions.ts'
+import { type AnyManager, Held, KeptSessions, type Loaded, type UserOf } from './kept-sessions.ts'
 import { asLive, dataOf, textsOf, toStore } from './values.ts'
 
 /** The store that express-session, @fastify/session or koa-session had before, by the two methods that are used. */
@@ -21,7 +21,7 @@ export class MovingSessions extends KeptSessions {
     this.#old = old
   }
 
-  override async load(sid: string): Promise<Held | null> {
+  override async load(sid: string): Promise<Loaded | null> {
     const kept = await super.load(sid)
     const old = kept === null ? await this.#ask('get', sid) : null
     // One that is not there may have moved between both looks.
@@ -36,39 +36,37 @@ export class MovingSessions extends KeptSessions {
       )
       return null
     }
-    const outcome = await this.insert(new Held(sid), texts)
+    const held = new Held(sid)
+    const outcome = await this.insert(held, texts)
     if (outcome === 'collision') return super.load(sid)
     // It was ended at an old node while it moved, or its password was changed since.
-    if (typeof outcome === 'string' || (await this.#ask('get', sid)) === null) await this.#end(sid, true)
+    if (typeof outcome === 'string' || (await this.#ask('get', sid)) === null) await this.#end(held, true)
     // If this fails, an event tells of it: the old record counts for nothing while the session, or its note, is here.
     await this.#ask('destroy', sid).catch(() => {})
     return super.load(sid)
   }
 
   /** Moves a session first: the logout of a stranger finds nothing, and leaves nothing. */
-  override async destroy(sid: string): Promise<string | null | undefined> {
-    const isThere = (await this.load(sid)) !== null
+  override async destroy(held: Held): Promise<void> {
+    const isThere = (await this.load(held.sid)) !== null
     // The old record first: a slow load looks for it again after it has inserted the session.
-    const destroying = this.#ask('destroy', sid)
+    const destroying = this.#ask('destroy', held.sid)
     await destroying.catch(() => {})
-    const ended = await this.#end(sid, isThere)
+    await this.#end(held, isThere)
     await destroying
-    return ended
   }
 
-  async #end(sid: string, leavesNote: boolean): Promise<string | null | undefined> {
+  async #end(held: Held, leavesNote: boolean): Promise<void> {
     const context = this.context.begin()
-    const key = context.keyOf(this.idOf(sid))
-    for (let ended: string | null | undefined; ; ) {
-      // Another request has ended it: its note stays.
-      if ((await context.storedRecord(key))?.kind === 'remember') return ended
-      // Its answer may be lost, and it may have met the note of another logout: the note is written in any case.
-      const ending = super.destroy(sid)
-      await ending.catch(() => {})
-      const isOver = !leavesNote || (await this.#note(context, key))
-      ended ??= await ending
-      if (isOver) return ended
-    }
+    const key = context.keyOf(this.idOf(held.sid))
+    // Until a note is there. That of another request stays.
+    for (let isOver = false; !isOver && (await context.storedRecord(key))?.kind !== 'remember'; )
+      try {
+        await super.destroy(held)
+      } finally {
+        // The answer may be lost, and it may have met the note of another logout: the note is written in any case.
+        isOver = !leavesNote || (await this.#note(context, key))
+      }
   }
 
   /** `false` if a session has begun there once more. */
