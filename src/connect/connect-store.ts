@@ -13,7 +13,7 @@ import { passportUser } from './identity.ts'
 import { Held, KeptSessions } from './kept-sessions.ts'
 import { MovingSessions } from './old-store.ts'
 import { type ConnectStoreOptions, OPTIONS } from './options.ts'
-import { fromStore, textsOf, type Values } from './values.ts'
+import { fromStore, type Values, valuesOf } from './values.ts'
 
 const LOADED = '~loaded'
 
@@ -74,7 +74,7 @@ export class ConnectStore extends EventEmitter {
     return answer(args, async () => {
       const loaded = await this.#sessions.load(sid)
       if (loaded === null) return null
-      const [held, values] = [new Held(sid, loaded), fromStore(loaded.texts)]
+      const [held, values] = [new Held(sid, loaded), fromStore(loaded.values)]
       this.#held.set(contextIn(args) ?? values, held)
       if (typeof args[0] === 'function') values[LOADED] = () => held
       return values
@@ -85,10 +85,10 @@ export class ConnectStore extends EventEmitter {
   set(sid: string, session: any, ...args: any[]): any {
     return answer(args, async () => {
       // As it is now: the application may go on with the object.
-      const texts = textsOf(session)
+      const values = valuesOf(session)
       const held = this.#heldFor(sid, session, args)
       const byHand = contextIn(args) === undefined && isPlain(session)
-      return held.queued(() => this.#sessions.save(held, texts, byHand))
+      return held.queued(() => this.#sessions.save(held, values, byHand))
     })
   }
 
@@ -190,7 +190,9 @@ export class ConnectStore extends EventEmitter {
       ;(callback as (error: unknown) => void)(error)
       this.#ended = undefined
     }
-    return answer(typeof callback === 'function' ? [calling] : [], () => this.#sessions.destroy(held))
+    return answer(typeof callback === 'function' ? [calling] : [], () =>
+      held.queued(() => this.#sessions.destroy(held)),
+    )
   }
 }
 

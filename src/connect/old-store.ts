@@ -8,7 +8,7 @@ import type { Context } from '../manager/context.ts'
 import { DAY, noteRecord } from '../session/note.ts'
 import { warnOnce } from '../text/warn-once.ts'
 import { type AnyManager, Held, KeptSessions, type Loaded, type UserOf } from './kept-sessions.ts'
-import { asLive, dataOf, textsOf, toStore } from './values.ts'
+import { asLive, toStore, valuesOf } from './values.ts'
 
 /** The store that express-session, @fastify/session or koa-session had before, by the two methods that are used. */
 export type OldConnectStore = CallbackStore
@@ -26,8 +26,8 @@ export class MovingSessions extends KeptSessions {
     const old = kept === null ? await this.#ask('get', sid) : null
     // One that is not there may have moved between both looks.
     if (old === null) return kept ?? super.load(sid)
-    const texts = toStore(asLive(textsOf(old)))
-    const user = this.userOf(dataOf(texts), {})
+    const values = toStore(asLive(valuesOf(old)))
+    const user = this.userOf(values, {})
     // It would be dead from birth, and today's version may be that of a change since.
     if (user && user.passwordVersion === undefined && this.context.options.getPasswordVersion !== undefined) {
       warnOnce(
@@ -37,7 +37,7 @@ export class MovingSessions extends KeptSessions {
       return null
     }
     const held = new Held(sid)
-    const outcome = await this.insert(held, texts)
+    const outcome = await this.insert(held, values)
     if (outcome === 'collision') return super.load(sid)
     // It was ended at an old node while it moved, or its password was changed since.
     if (typeof outcome === 'string' || (await this.#ask('get', sid)) === null) await this.#end(held, true)
