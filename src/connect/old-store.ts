@@ -2,10 +2,11 @@
 // written to it. As long as it is named, what ends here leaves a note under its own key: neither a slow load nor a late save of
 // an old node can bring the session back.
 import { answerOf } from '../import/from.ts'
+import { createNote } from '../import/notes.ts'
 import { askOldStore } from '../import/old-store.ts'
 import type { CallbackStore } from '../import/readers/callback-store.ts'
 import type { Context } from '../manager/context.ts'
-import { DAY, noteRecord } from '../session/note.ts'
+import { DAY } from '../session/note.ts'
 import { warnOnce } from '../text/warn-once.ts'
 import { type AnyManager, Held, KeptSessions, type Loaded, type UserOf } from './kept-sessions.ts'
 import { asLive, toStore, valuesOf } from './values.ts'
@@ -71,15 +72,12 @@ export class MovingSessions extends KeptSessions {
 
   /** `false` if a session has begun there once more. */
   async #note(context: Context, key: string): Promise<boolean> {
-    const { calls, options } = context
-    const call = context.call()
     try {
-      const note = noteRecord(key, '', call.now, call.now + options.absolute + DAY)
-      return (await calls.create(note, call)) === 'created'
+      return await createNote(context, key, '', context.options.absolute + DAY)
     } catch (cause) {
       const told =
         'create: a session has ended, and its note was refused: a late save in the old store may bring it back'
-      calls.fail('create', 'not-applied', told, { cause })
+      context.calls.fail('create', 'not-applied', told, { cause })
       return true
     }
   }
@@ -87,7 +85,6 @@ export class MovingSessions extends KeptSessions {
   #ask(verb: 'get' | 'destroy', sid: string): Promise<unknown> {
     const operation = verb === 'get' ? 'read' : 'delete'
     const run = async () => (await answerOf(callback => this.#old[verb](sid, callback))) ?? null
-    const context = this.context.begin()
-    return askOldStore(context, operation, sid, context.deadline, run)
+    return askOldStore(this.context.begin(), operation, sid, run)
   }
 }
