@@ -1,6 +1,7 @@
 // The old store behind a guard, as ours is: whatever goes wrong there is an outage, never a logout, and ends in time.
 import type { Context } from '../manager/context.ts'
 import { isInSeconds, refuseSeconds } from '../text/epoch.ts'
+import { plainError } from '../text/plain-error.ts'
 import { quote } from '../text/quote.ts'
 import { within } from '../time/within.ts'
 import { isObject, type OldSession, type OldSessions } from './from.ts'
@@ -19,18 +20,6 @@ export function epoch(name: string, value: unknown): number | null {
   return Math.floor(ms)
 }
 
-/** An error without what its driver hung on it: the ID is often there, and it is a cookie. */
-function withoutId(cause: unknown, id: string): unknown {
-  const bare = (text: string) => text.replaceAll(id, '…')
-  if (!(cause instanceof Error)) return typeof cause === 'string' ? bare(cause) : (cause ?? null)
-  const { name, message, code, stack = '' } = cause as Error & { code?: unknown }
-  return Object.assign(new Error(bare(message)), {
-    name,
-    stack: bare(stack),
-    ...(typeof code === 'string' && { code }),
-  })
-}
-
 /** Asks an old store about an ID by a deadline. @throws SessionStoreError if it fails, or does not answer */
 export function askOldStore<V>(
   { calls }: Context,
@@ -44,7 +33,8 @@ export function askOldStore<V>(
     calls.fail(operation, outcome, `${operation}: the store of the old sessions ${what}`, options)
   return within(deadline, run(), {
     accept: answer => answer,
-    failed: cause => fail('failed', { cause: withoutId(cause, id) }),
+    // A driver hangs the ID on its errors, and it is a cookie.
+    failed: cause => fail('failed', { cause: cause && plainError(cause, text => text.replaceAll(id, '…')) }),
     late: () => fail('did not answer within storeTimeout'),
   })
 }
