@@ -26,14 +26,12 @@ export interface NodeRedisSentinel {
 /** A connected client of Redis or Valkey, standalone, pool, Sentinel or Cluster. */
 export type RedisClient = IoredisClient | NodeRedisClient | NodeRedisCluster | NodeRedisSentinel
 
-/** Sends a command of a call that may take so long, in ms. */
-type SendFor = (args: string[], timeout: number) => Promise<unknown>
-
 /** A master of the servers behind a client. */
 export interface Master {
   /** The first slot that it has, 0 if there are no slots: a master that takes its place after a failover has the same. */
   readonly firstSlot: number
-  readonly send: SendFor
+  /** Sends a command of a call that may take so long, in ms. */
+  send(args: string[], timeout: number): Promise<unknown>
 }
 
 /** The part of any client that the store uses. The shard decides which master gets a command. */
@@ -88,7 +86,7 @@ export function linkTo(given: RedisClient, absent: string): Link {
     if (connection === undefined) {
       // A wrapper around another client has no connection that could be left.
       if (typeof (inner.disconnect ?? inner.connect) !== 'function') return sendOf(inner)(args)
-      connection = new Connection(server, inner, inner !== client)
+      connection = new Connection(server, inner)
       CONNECTIONS.set(inner, connection)
     }
     return connection.send(args, timeout, absent, send)
@@ -161,7 +159,7 @@ function clusterOf(client: Inner, over: Over): Partial<Link> {
       const masters = new Map<unknown, Master>()
       for (let firstSlot = 0; firstSlot < SLOTS; firstSlot++) {
         const master = masterOf(firstSlot) ?? lost()
-        const send: SendFor = async (args, timeout) => {
+        const send: Master['send'] = async (args, timeout) => {
           const inner = nodeOf(master) ?? (await (client.nodeClient?.(master) ?? lost()))
           return over(inner.isReady === false ? lost() : inner, args, timeout)
         }

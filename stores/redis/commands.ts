@@ -76,22 +76,17 @@ export class Commands {
       // of Node may be early by one.
       const clock = this.#clocks[slot] || this.#lastClock
       const until = clock === 0 ? 0 : Math.floor(clock + deadline) - 2
-      const reply = await this.#evaluate(shard, script, [...keys, String(until), ...args], timeout)
+      const evaluate = (...how: string[]) => this.link.send(shard, [...how, ...keys, String(until), ...args], timeout)
+      const reply = await evaluate('EVALSHA', script.sha).catch(error => {
+        if (refusalOf(error) !== 'NOSCRIPT') throw error
+        // EVAL also fills the script cache of the node that it reaches; SCRIPT LOAD has no key to go by.
+        return evaluate('EVAL', script.source)
+      })
       if (!Array.isArray(reply)) throw new Error('the answer of a script was not understood')
       const [outcome, time, ...rest] = reply
       this.#learn(slot, Number(time), sentAt)
       if (String(outcome) !== 'late') return [String(outcome), ...rest]
       if (performance.now() >= deadline) throw new TooLate('the server came to the command after its deadline')
-    }
-  }
-
-  async #evaluate(shard: string, script: Script, tail: string[], timeout: number): Promise<unknown> {
-    try {
-      return await this.link.send(shard, ['EVALSHA', script.sha, ...tail], timeout)
-    } catch (error) {
-      if (refusalOf(error) !== 'NOSCRIPT') throw error
-      // EVAL also fills the script cache of the node that it reaches; SCRIPT LOAD has no key to go by.
-      return this.link.send(shard, ['EVAL', script.source, ...tail], timeout)
     }
   }
 

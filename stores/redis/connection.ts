@@ -39,6 +39,7 @@ export type Send = (args: string[]) => Promise<unknown>
 
 /** What the connections of a client have in common. */
 export class Server {
+  readonly client: Inner
   /** How often connections have broken so far. The client may send a command again after that. */
   breaks = 0
   /** When a write was last refused by a replica. */
@@ -49,6 +50,7 @@ export class Server {
   readonly waiting = new Set<Connection>()
 
   constructor(client: Inner) {
+    this.client = client
     // The loss of a replica, which gets no command, does not matter: iovalkey tells of many.
     const count = (node?: Inner) => {
       if (node?.options?.readOnly !== true) this.breaks++
@@ -75,7 +77,6 @@ export class Connection {
   readonly #server: Server
   readonly #inner: Inner
   readonly #send: Send
-  readonly #isPart: boolean
   #leftAt = NEVER
   /** Why it was left; `null` again once a new one is open. */
   #left: string | null = null
@@ -86,11 +87,9 @@ export class Connection {
   #silentSince = 0
   #patience = 0
 
-  /** `isPart`: of a client that makes it anew by itself. */
-  constructor(server: Server, inner: Inner, isPart: boolean) {
+  constructor(server: Server, inner: Inner) {
     this.#server = server
     this.#inner = inner
-    this.#isPart = isPart
     this.#send = sendOf(inner)
     inner.on!('ready', this.#open)
   }
@@ -130,15 +129,10 @@ export class Connection {
   async #prove(timeout: number, absent: string): Promise<boolean> {
     const askedAt = performance.now()
     const ask = (...args: string[]) => this.#ask(this.#send, args, timeout)
-    const isMaster = await ask('ROLE').then(
-      role => String(role).startsWith('master'),
-      error =>
-        refusalOf(error) === 'NOPERM' &&
-        ask('DEL', absent).then(
-          () => true,
-          () => false,
-        ),
-    )
+    const role = await ask('ROLE')
+      .catch(error => (refusalOf(error) === 'NOPERM' ? ask('DEL', absent).then(() => 'master') : ''))
+      .catch(() => '')
+    const isMaster = String(role).startsWith('master')
     if (isMaster) [this.#provenAt, this.#isMaster] = [askedAt, null]
     return isMaster
   }
@@ -182,7 +176,9 @@ export class Connection {
   #mayLeave(): boolean {
     const { status, isReady, options } = this.#inner
     if (performance.now() < this.#leftAt + LEAVE_EVERY) return false
-    return isReady ?? (status === 'ready' && (this.#isPart || typeof options?.retryStrategy === 'function'))
+    // The nodes of a cluster have no strategy: the cluster makes them anew.
+    const isMadeAnew = this.#inner !== this.#server.client || typeof options?.retryStrategy === 'function'
+    return isReady ?? (status === 'ready' && isMadeAnew)
   }
 
   /** Leaves it by the client's own means. */

@@ -19,7 +19,7 @@ import { type Answer, type Args, type Call, Commands, callOf } from './commands.
 import { NotReady, orIfForeign, refusalOf, storeError } from './errors.ts'
 import { decode, encodeForward, encodeRecord, escaped, live, text } from './format.ts'
 import { isKey, type Keys, keysUnder, shardOfKey, shardOfUser } from './keys.ts'
-import { ValueReads } from './reads.ts'
+import { type ValueReads, valueReads } from './reads.ts'
 import { page, positionIn } from './scan.ts'
 import { DELETE, DELETE_USER, DISCARD, LEAVE, PUT, type Script, UNDO, WRITE } from './scripts.ts'
 
@@ -87,7 +87,7 @@ export class RedisStore implements Store {
     const { prefix = 'coatcheck:', allowEviction = false, singleSlot = false } = options
     this.#keys = keysUnder(prefix, singleSlot ? () => '000' : shardOfUser)
     this.#commands = new Commands(linkTo(client, `${prefix}{000}:`))
-    this.#reads = new ValueReads(this.#commands, this.#keys)
+    this.#reads = valueReads(this.#commands, this.#keys)
     this.#isSafe = allowEviction
   }
 
@@ -264,15 +264,14 @@ export class RedisStore implements Store {
       const args = [old.version, record.writeId, FORWARD_LIFETIME + SWEEP_MARGIN]
       outcome = (await this.#run(call, LEAVE, old.key, args))[0]
     } finally {
-      if (outcome !== 'ended') await this.#undo(record)
+      if (outcome !== 'ended') {
+        // Has one second, because the deadline of the call may have passed.
+        const undoing = callOf({ now: 0, deadline: performance.now() + 1000 })
+        const index = record.userId === null ? [] : [this.#keys.index(record.userId)]
+        await this.#run(undoing, UNDO, record.key, [record.writeId], index)
+      }
     }
     return outcome === 'ended' ? put : (outcome as 'gone' | 'conflict')
-  }
-
-  // Has one second, because the deadline of the call may have passed.
-  async #undo({ key, userId, writeId }: SessionRecord) {
-    const call = callOf({ now: 0, deadline: performance.now() + 1000 })
-    await this.#run(call, UNDO, key, [writeId], userId === null ? [] : [this.#keys.index(userId)])
   }
 
   async #stringAt(key: string, call: Call): Promise<string | null> {
