@@ -44,7 +44,7 @@ describeEngine('redis', 'a connection of no use', () => {
         for (const { cli } of [pair.old, pair.next]) expect(await cli(...rights)).toBe('OK')
         const open = await STANDALONE[name]!(`${url}127.0.0.1:${pair.address.port}`)
         const elsewhere = await STANDALONE['node-redis 6']!(pair.next.url)
-        const [sessions, others] = [managerOver(open), managerOver(elsewhere)]
+        const [sessions, others] = [managerOver(open, '500ms'), managerOver(elsewhere)]
         const { secret } = await until('a login', () => sessions.create(ada))
         await pair.failOver()
         await until('a logout', () => others.destroy(secret))
