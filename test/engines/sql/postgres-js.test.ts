@@ -37,11 +37,12 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
   const waiting = async () =>
     (await admin.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")).rowCount!
 
-  let store: PostgresStore | undefined
+  let stores: [PostgresStore, PostgresStore] | undefined
   const open = async () => {
-    store ??= new PostgresStore(server.postgresJs({ max: 10 }), { table: 'suite' })
-    await store.migrate()
-    return store
+    const make = () => new PostgresStore(server.postgresJs({ max: 10 }), { table: 'suite' })
+    stores ??= [make(), make()]
+    await stores[0].migrate()
+    return stores
   }
   const corrupt = async (_: unknown, key: string) => {
     await admin.query('UPDATE suite SET version = -1 WHERE id = $1', [key])
