@@ -1,6 +1,6 @@
 // Reads an error of either client: what became of the command that failed.
 import { SessionStoreError, type StoreOperation } from '../../src/contract/errors.ts'
-import { plainError } from '../../src/text/plain-error.ts'
+import { bareError } from '../../src/text/bare-error.ts'
 
 /** Nothing was sent: the client had no connection. */
 export class NotReady extends Error {}
@@ -61,6 +61,6 @@ export function storeError(operation: StoreOperation, error: unknown, mayHaveWri
   if (error instanceof SessionStoreError) return error
   const outcome = mayHaveWritten ? 'unknown' : 'not-applied'
   return new SessionStoreError(operation, outcome, `${operation}: the store failed`, {
-    cause: plainError(error, withoutArguments),
+    cause: bareError(error, withoutArguments),
   })
 }
