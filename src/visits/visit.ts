@@ -5,7 +5,7 @@ import { fromSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { GET_OPTIONS } from '../manager/options.ts'
 import { isCurrentToken, parseToken } from '../manager/series.ts'
-import { changed, isTouchNow, takeKey, writeTouch } from '../manager/write.ts'
+import { changed, isTouchNow, isUseDue, takeKey, writeTouch } from '../manager/write.ts'
 import type { RequestRefusal } from '../session/events.ts'
 import { isId, type SessionId } from '../session/id.ts'
 import { isCookieDue, recordOf, type Session, type UserSession } from '../session/session.ts'
@@ -366,10 +366,12 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
 
   /** Writes down that the session is used, if that is due; also where its cookie has to wait for the next response. */
   #touch(session: Session<Data, Ids>): Promise<Session<Data, Ids> | null> | null {
+    const record = recordOf(session)!
+    const now = this.#context.now()
+    if (!isUseDue(this.#context, record, now)) return null
     const canFollow = this.#canFollow()
     if (!canFollow && !this.#request.isLate?.()) return null
-    const now = this.#context.now()
-    if (!isTouchNow(this.#context, recordOf(session)!, now, canFollow)) return null
+    if (!isTouchNow(this.#context, record, now, canFollow)) return null
     const context = this.#context.begin()
     return writeTouch(context, fromSnapshot(context, session), now, canFollow)
   }
