@@ -79,8 +79,7 @@ function timeLine({ now, createdAt, remembered, seenAt, rotatedAt, expiresAt, ab
   }
   const instants = { createdAt, seenAt, rotatedAt, expiresAt, absoluteExpiresAt, boundAt }
   for (const [name, instant] of Object.entries(instants)) {
-    const { iso, text } =
-      instant === null ? { iso: '', text: name === 'boundAt' ? '' : 'not yet' } : instantOf(instant)
+    const { iso, text } = instant === null ? { iso: '', text: name === 'boundAt' ? '' : 'not yet' } : instantOf(instant)
     Object.assign(values, { [`${name}Iso`]: iso, [`${name}Text`]: text })
   }
   return values
