@@ -8,7 +8,12 @@ import { testStore } from 'coatcheck/custom-store/testing'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { encryptedStore } from './encrypted-store.mjs'
 
-testStore(it, () => encryptedStore(new MemoryStore(), [randomBytes(32), randomBytes(32)]))
+testStore(it, () => {
+  // As two nodes have it: each with a store of its own over one database.
+  const inner = new MemoryStore()
+  const secrets = [randomBytes(32), randomBytes(32)]
+  return [encryptedStore(inner, secrets), encryptedStore(inner, secrets)]
+})
 
 const ada = { id: 42n, name: 'ada' }
 /** @param {MemoryStore} inner @param {Buffer[]} secrets */

@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: requests, sessions and callbacks of three libraries
-// The store interface of express-session, @fastify/session and koa-session. A save finds its load again: on the context of
-// Koa, on the object that `createSession` makes for express-session, and for @fastify/session, which copies the loaded keys
-// into its own object, by a function among these keys, which JSON leaves out.
+// The store interface of express-session, @fastify/session and koa-session. A save finds its load again by the request: the
+// context of Koa, or the request to which `createSession` gives a session of express-session. @fastify/session names none at a
+// load, and copies the loaded keys into its own object: a function among these keys, which JSON leaves out, leads to the load.
 import { EventEmitter } from 'node:events'
 import { callbackify } from 'node:util'
 import { copyPlain, isPlain } from '../data/plain.ts'
@@ -13,10 +13,8 @@ import { passportUser } from './identity.ts'
 import { Held, KeptSessions } from './kept-sessions.ts'
 import { MovingSessions } from './old-store.ts'
 import { type ConnectStoreOptions, OPTIONS } from './options.ts'
-import { fromStore, textsOf, type Values } from './values.ts'
+import { fromStore, type Values, valuesOf } from './values.ts'
 
-type Ended = Pick<Held, 'sid' | 'ended'>
-const HELD = Symbol('what was loaded')
 const LOADED = '~loaded'
 
 /** Answers by the last argument if it is a callback, else by a promise. */
@@ -30,17 +28,13 @@ function answer(args: readonly unknown[], work: () => Promise<unknown>): any {
 }
 
 /** The context that koa-session gives with each call. */
-const contextIn = (args: readonly unknown[]): object | undefined => (args.at(-1) as { ctx?: object } | undefined)?.ctx
+const contextIn = (args: readonly unknown[]): Values | undefined => (args.at(-1) as { ctx?: Values } | undefined)?.ctx
 
 /** koa-session gives its context, express-session keeps the request at the session, @fastify/session under a symbol. */
-function requestOf(session: any, args: readonly unknown[]): Values {
+function requestOf(session: any, args: readonly unknown[]): Values | undefined {
   const key = Object.getOwnPropertySymbols(session).find(({ description }) => description === 'request')
-  return (contextIn(args) as Values | undefined) ?? (isPlain(session) ? {} : (session[key ?? 'req'] ?? {}))
+  return contextIn(args) ?? (isPlain(session) ? undefined : session[key ?? 'req'])
 }
-
-/** Not enumerable: neither JSON nor spread sees it. */
-const hold = (holder: object, held: Held | undefined) =>
-  Object.defineProperty(holder, HELD, { value: held, writable: true })
 
 /** What a session object of @fastify/session was loaded as. */
 const loadedAs = (session: any): Held | undefined =>
@@ -52,8 +46,10 @@ const loadedAs = (session: any): Held | undefined =>
  */
 export class ConnectStore extends EventEmitter {
   readonly #sessions: KeptSessions
-  /** Whose session has just ended: @fastify/session begins the next one in the callback, and does not say whose request it is. */
-  #ended: Ended | undefined
+  /** What a request loaded or began last, by the request; without one by the session object. */
+  readonly #held = new WeakMap<object, Held>()
+  /** What has just ended: @fastify/session begins the next one in the callback, and does not say whose request it is. */
+  #ended: Held | undefined
   /** Set by express-session: makes `request.session`, with a new ID. */
   generate: ((request: any) => void) | undefined
   /** Of express-session, which this package does not import: its class of sessions, and one of its cookies. */
@@ -76,11 +72,11 @@ export class ConnectStore extends EventEmitter {
   /** The data of a live session, to load it; `null` if there is none. Fails only if the store does. */
   get(sid: string, ...args: any[]): any {
     return answer(args, async () => {
-      const held = await this.#sessions.load(sid)
-      if (held === null) return null
-      const values = fromStore(held.texts)
-      hold(contextIn(args) ?? values, held)
-      if (typeof args[0] === 'function') values[LOADED] = held.itself
+      const loaded = await this.#sessions.load(sid)
+      if (loaded === null) return null
+      const [held, values] = [new Held(sid, loaded), fromStore(loaded.values)]
+      this.#held.set(contextIn(args) ?? values, held)
+      if (typeof args[0] === 'function') values[LOADED] = () => held
       return values
     })
   }
@@ -89,10 +85,10 @@ export class ConnectStore extends EventEmitter {
   set(sid: string, session: any, ...args: any[]): any {
     return answer(args, async () => {
       // As it is now: the application may go on with the object.
-      const texts = textsOf(session)
+      const values = valuesOf(session)
       const held = this.#heldFor(sid, session, args)
       const byHand = contextIn(args) === undefined && isPlain(session)
-      return held.queued(() => this.#sessions.save(held, texts, byHand))
+      return held.queued(() => this.#sessions.save(held, values, byHand))
     })
   }
 
@@ -103,7 +99,7 @@ export class ConnectStore extends EventEmitter {
 
   /** Ends a session for good. */
   destroy(sid: string, ...args: any[]): any {
-    return this.#end(sid, (contextIn(args) as any)?.[HELD], args)
+    return this.#end(sid, contextIn(args), args)
   }
 
   /** The data of all sessions of the manager; their IDs are not stored. */
@@ -131,7 +127,7 @@ export class ConnectStore extends EventEmitter {
       this.generate?.(request)
       callback(error)
     }
-    this.#end(request.sessionID, request[HELD], [next])
+    this.#end(request.sessionID, request, [next])
   }
 
   /** For code around express-session: a session without a request. */
@@ -158,53 +154,45 @@ export class ConnectStore extends EventEmitter {
     cookie.originalMaxAge = originalMaxAge ?? cookie.originalMaxAge
     const { [LOADED]: _loaded, ...values } = data
     request.session = new made.Session(request, { ...values, cookie })
-    const session = request.session
-    const held: Held | undefined = data[HELD]
-    if (held === undefined) return session
-    hold(session, held)
-    hold(request, held)
+    const { session } = request
+    const held = this.#held.get(data)
+    if (held !== undefined) this.#held.set(request, held)
     // That of express-session does not say whose request it is.
     const destroy = (...args: unknown[]) => {
       delete request.session
-      this.#end(session.id, held, args)
+      this.#end(session.id, request, args)
       return session
     }
     return Object.defineProperty(session, 'destroy', { value: destroy, configurable: true, writable: true })
   }
 
-  /** The state kept for a session object. For one that was neither loaded nor saved it begins now. */
+  /** What is known of a session object. One that was neither loaded nor saved begins now, after what its request held before. */
   #heldFor(sid: string, session: any, args: readonly unknown[]): Held {
     const request: any = requestOf(session, args)
-    const holder: any = contextIn(args) ?? session
-    let held: Held | undefined = [holder[HELD], loadedAs(session)].find(each => each?.sid === sid)
+    const [holder, loaded] = [request ?? session, loadedAs(session)]
+    const last = this.#held.get(holder) ?? loaded ?? loadedAs(request?.session)
+    let held = loaded?.under(sid) ?? last?.under(sid)
     if (held === undefined) {
-      const before: Held | undefined = request[HELD] ?? loadedAs(request.session)
-      if (before !== undefined && before.sid === this.#ended?.sid) before.ended = this.#ended.ended
-      held = new Held(sid)
-      held.before = before ?? null
-      hold(request, held)
+      if (last !== undefined && last.sid === this.#ended?.sid) last.ended = this.#ended.ended
+      held = new Held(sid, null, request && last)
+      this.#held.set(holder, held)
     }
-    hold(holder, held)
-    held.request = request
+    held.request = request ?? {}
     return held
   }
 
-  /** `by`: what the request held that ends the session, if that is known. */
-  #end(sid: string, by: Held | undefined, args: readonly unknown[]): any {
-    let ended: Ended | undefined
-    const work = async () => {
-      const whose = await this.#sessions.destroy(sid)
-      ended = { sid, ended: whose }
-      if (by?.sid === sid) by.ended = whose
-    }
+  /** `request`: that ends the session, if it is known. */
+  #end(sid: string, request: object | undefined, args: readonly unknown[]): any {
+    const held = (request && this.#held.get(request))?.under(sid) ?? new Held(sid)
     const callback = args.at(-1)
-    if (typeof callback !== 'function') return answer(args, work)
     const calling = (error: unknown) => {
-      this.#ended = ended
-      callback(error)
+      this.#ended = held
+      ;(callback as (error: unknown) => void)(error)
       this.#ended = undefined
     }
-    return answer([calling], work)
+    return answer(typeof callback === 'function' ? [calling] : [], () =>
+      held.queued(() => this.#sessions.destroy(held)),
+    )
   }
 }
 

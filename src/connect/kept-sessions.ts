@@ -2,12 +2,11 @@
 // remember each load, so that a save writes only the keys that changed, and only if the session is still there.
 import type { SessionRecord } from '../contract/store.ts'
 import { unpackMeta } from '../data/meta.ts'
-import type { Over } from '../data/schema.ts'
 import { type Context, contextOf } from '../manager/context.ts'
 import { withinLimit } from '../manager/limit.ts'
 import { find, fromSnapshot, recordOfSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
-import { draftOf, idleOf, initialData, newRecord } from '../manager/records.ts'
+import { draftOf, type InitialData, idleOf, initialData, newRecord } from '../manager/records.ts'
 import { type Refused, refusal, write, writeData } from '../manager/write.ts'
 import { deriveId, hashOf, newSalt, type SessionId, shardOf } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
@@ -15,54 +14,52 @@ import type { Owner } from '../session/users.ts'
 import { warnOnce } from '../text/warn-once.ts'
 import { Recent } from '../time/recent.ts'
 import { type ConnectUser, ownerOf } from './identity.ts'
-import {
-  changeOf,
-  dataOf,
-  hasExpired,
-  maxAgeOf,
-  type Texts,
-  textsOf,
-  toStore,
-  type Values,
-  withCookie,
-} from './values.ts'
+import { changeOf, hasExpired, maxAgeOf, toStore, type Values, valuesOf } from './values.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: of any data and user IDs
 export type AnyManager = SessionManager<any, any, any>
 export type UserOf = (data: Values, request: Values) => ConnectUser | null | undefined
 
-/** A session object of a middleware as it was when it was loaded or last saved. */
+/** A session as it was when it was loaded or last saved. */
+export interface Loaded {
+  readonly session: AnySession
+  /** Of this object: parallel requests may have changed other keys in the store. */
+  readonly values: Values
+}
+
+/** What a request knows of a session. */
 export class Held {
   readonly sid: string
   /** `null` if it was neither loaded nor saved. */
-  session: AnySession | null
-  /** Of this object: parallel requests may have changed other keys in the store. */
-  texts: Texts
-  /** That this object belongs to, for `userOf`: a context in Koa. */
-  request: Values = {}
+  loaded: Loaded | null
   /** What the same request held before, under another ID. */
-  before: Held | null = null
+  readonly before: Held | undefined
+  /** For `userOf`: a context in Koa. */
+  request: Values = {}
   /** Whose session the request itself has ended under this ID; `undefined` if none lived there any more. */
   ended: string | null | undefined
   /** What was refused, and said so: express-session saves once more after the answer, where an error cuts the connection. */
-  refused: Texts | null = null
-  #last: Promise<unknown> = Promise.resolve()
+  refused: Values | null = null
+  /** The last call of the request that saves or ends it. */
+  last: Promise<unknown> = Promise.resolve()
 
-  constructor(sid: string, session: AnySession | null = null, texts: Texts = new Map()) {
+  constructor(sid: string, loaded: Loaded | null = null, before?: Held) {
     this.sid = sid
-    this.session = session
-    this.texts = texts
+    this.loaded = loaded
+    this.before = before
   }
 
-  /** Saves of one object run one after the other: the first may begin its session. */
+  /** What the request held under this ID. */
+  under(sid: string): Held | undefined {
+    return this.sid === sid ? this : this.before?.under(sid)
+  }
+
+  /** Its calls run one after the other: the first may begin the session, and nobody need wait for the one that ends it. */
   queued<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#last.then(work)
-    this.#last = done.catch(() => {})
+    const done = this.last.then(work)
+    this.last = done.catch(() => {})
     return done
   }
-
-  /** A function that leads here, wherever it is copied to. */
-  readonly itself = (): this => this
 }
 
 /** 120 random bits in base64, as nanoid has them at least. */
@@ -96,56 +93,52 @@ export class KeptSessions {
     return (this.#shard + hashOf(`connect\0${sid}`).slice(this.#shard.length)) as SessionId
   }
 
-  async load(sid: string): Promise<Held | null> {
+  async load(sid: string): Promise<Loaded | null> {
     const moved = this.#moved.get(sid, performance.now())
     const session: AnySession | null = await this.manager.get(moved ?? this.idOf(sid))
     if (session === null) return null
     this.#keepMove(sid, session)
-    const texts = textsOf(session.data)
-    return hasExpired(texts) ? null : new Held(sid, session, texts)
+    const values = valuesOf(session.data)
+    return hasExpired(values) ? null : { session, values }
   }
 
   /**
    * Writes what changed since the object was loaded, if the session has not ended. An object that was never loaded begins a
    * session; one that was set `byHand` takes the place of the stored one, as in other stores.
    */
-  async save(held: Held, given: Texts, byHand = false): Promise<void> {
-    if (hasExpired(given)) return void (await this.destroy(held.sid))
-    const texts = toStore(given)
-    if (held.refused !== null && changeOf(texts, held.refused) === null) return
-    const from = held.session === null ? await this.#begin(held, texts, byHand) : held
-    const session = from && (await this.#change(from, texts, held))
-    if (session !== null) Object.assign(held, { session, texts })
+  async save(held: Held, given: Values, byHand = false): Promise<void> {
+    if (hasExpired(given)) return this.destroy(held)
+    const values = toStore(given)
+    if (held.refused !== null && changeOf(values, held.refused) === null) return
+    const from = held.loaded ?? (await this.#begin(held, values, byHand))
+    const session = from && (await this.#change(held, from, values))
+    if (session !== null) held.loaded = { session, values }
   }
 
   /** Of a request that changed nothing. That the session is in use was written down when it was loaded; its cookie may be new. */
-  async touch(given: Held, cookie: unknown): Promise<void> {
-    const held = given.session === null ? await this.load(given.sid) : given
-    if (held === null) return
-    held.request = given.request
-    await this.save(held, withCookie(held.texts, cookie))
+  async touch(held: Held, cookie: unknown): Promise<void> {
+    held.loaded ??= await this.load(held.sid)
+    if (held.loaded !== null) await this.save(held, { ...held.loaded.values, ...valuesOf({ cookie }) })
   }
 
-  /** Ends whatever session is there. Answers whose it was; `undefined` if another request has ended it. */
-  async destroy(sid: string): Promise<string | null | undefined> {
+  /** Ends whatever session is there. */
+  async destroy(held: Held): Promise<void> {
     const context = this.context.begin()
-    const key = context.keyOf(this.idOf(sid))
+    const key = context.keyOf(this.idOf(held.sid))
     // Before the answers, as in `destroy` of the manager.
     context.recentlyEnded.addEnd(key, false)
     const record = await context.storedRecord(key)
-    const existed = await context.endSession(key, record, 'logout')
-    return existed ? record?.userId : undefined
+    if (await context.endSession(key, record, 'logout')) held.ended = record?.userId
   }
 
   /**
    * Begins a session under the ID of the middleware; otherwise answers why there is none. One that another store has, or that
    * is set by hand, is no login: no limit counts it, and no password was verified for it.
    */
-  async insert(held: Held, texts: Texts, isLogin = false): Promise<AnySession | Refused> {
+  async insert(held: Held, data: Values, isLogin = false): Promise<AnySession | Refused> {
     const context = this.context.begin()
-    const [id, data] = [this.idOf(held.sid), dataOf(texts)]
-    const owner = ownerOf(context, this.userOf(data, held.request))
-    await this.#checkAgain(context, held, owner, texts)
+    const id = this.idOf(held.sid)
+    const owner = await this.#ownerOf(context, held, data)
     const record = this.#newRecord(context, id, owner, { data, ...(!isLogin && { verifiedAt: null }) })
     const put = () => context.calls.create(record, context.call())
     const outcome = await (isLogin ? withinLimit(context, record, null, put) : put())
@@ -154,38 +147,35 @@ export class KeptSessions {
   }
 
   /** The session, new or found by hand; `null` if it has ended meanwhile. */
-  async #begin(held: Held, texts: Texts, byHand: boolean): Promise<Held | null> {
-    const { sid } = held
+  async #begin(held: Held, values: Values, byHand: boolean): Promise<Loaded | null> {
     const context = this.context.begin()
-    const key = context.keyOf(this.idOf(sid))
+    const key = context.keyOf(this.idOf(held.sid))
     const isEnded = () => context.recentlyEnded.isEnded(key)
     if (isEnded()) return null
-    this.#checkNew(sid)
-    const begun = await this.insert(held, texts, !byHand)
-    if (begun === 'collision') {
-      const there = byHand ? await this.load(sid) : null
+    this.#checkNew(held.sid)
+    const session = await this.insert(held, values, !byHand)
+    if (session === 'collision') {
+      const there = byHand ? await this.load(held.sid) : null
       // A note says that it has ended.
       if (there !== null || (await context.storedRecord(key))?.kind === 'remember') return there
     }
-    if (typeof begun === 'string') throw refusal(context, begun)
-    // Destroyed by another part of this request, before the store had it.
-    if (!isEnded()) return new Held(sid, begun, texts)
-    await this.destroy(sid)
+    if (typeof session === 'string') throw refusal(context, session)
+    if (!isEnded()) return { session, values }
+    // By another part of this request, before the store had it.
+    await this.destroy(held)
     return null
   }
 
   /** Writes what changed since then; `null` if the session has ended. */
-  async #change({ sid, session, texts: before }: Held, texts: Texts, held: Held): Promise<AnySession | null> {
-    if (session === null) return null
+  async #change(held: Held, { session, values: before }: Loaded, values: Values): Promise<AnySession | null> {
     const context = this.context.begin()
-    const [record, data, change] = [recordOfSnapshot(context, session), dataOf(texts), changeOf(texts, before)]
-    if (change === null && this.#idleIn(data) === idleOf(context, record)) return session
-    const owner = change === null ? record : ownerOf(context, this.userOf(data, held.request), record.userId)
+    const [record, change] = [recordOfSnapshot(context, session), changeOf(values, before)]
+    if (change === null && this.#idleIn(values) === idleOf(context, record)) return session
+    const owner = change === null ? record : await this.#ownerOf(context, held, values, record.userId)
     if (owner.userId === null || owner.userId === record.userId)
       return writeData(context, session, change ?? {}, draft => this.#idleIn(draft as Values))
-    await this.#checkAgain(context, held, owner, texts)
     const begun = await this.#logIn(context, session, { ...change }, owner)
-    if (begun !== null) this.#keepMove(sid, begun)
+    if (begun !== null) this.#keepMove(held.sid, begun)
     return begun
   }
 
@@ -210,30 +200,29 @@ export class KeptSessions {
   }
 
   /**
-   * A request under way must not log in again whom another one has logged out since.
+   * Whose session that is; `before`: whose it was. A request under way must not log in again whom another one has logged out since.
    * @throws SessionError ERR_SESSION_UNAUTHENTICATED
    */
-  async #checkAgain(context: Context, late: Held, { userId }: Owner, texts: Texts): Promise<void> {
-    if (userId === null) return
-    for (let held = late.before; held !== null; held = held.before) {
-      const { session, ended } = held
-      if (session === null || ended === userId || recordOfSnapshot(context, session).userId !== userId) continue
-      const found = await find(context, session.secret, context.now())
+  async #ownerOf(context: Context, late: Held, data: Values, before: string | null = null): Promise<Owner> {
+    const owner = ownerOf(context, this.userOf(data, late.request), before)
+    const { userId } = owner
+    if (userId === null || userId === before) return owner
+    for (let held = late.before; held !== undefined; held = held.before) {
+      await held.last
+      const { loaded, ended } = held
+      if (loaded === null || ended === userId || recordOfSnapshot(context, loaded.session).userId !== userId) continue
+      const found = await find(context, loaded.session.secret, context.now())
       if (found?.record.userId === userId) continue
-      late.refused = texts
+      late.refused = data
       throw refusal(context, 'orphan')
     }
+    return owner
   }
 
-  #newRecord(
-    context: Context,
-    id: string,
-    owner: Owner,
-    given: { data: Values; verifiedAt?: null; over?: Over },
-  ): SessionRecord {
+  #newRecord(context: Context, id: string, owner: Owner, first: InitialData): SessionRecord {
     const { idle: longest, absolute } = context.options
-    const idle = this.#idleIn(given.data)
-    const data = initialData(context, { ...given, idleTimeout: idle < longest ? `${idle}ms` : undefined })
+    const idle = this.#idleIn(first.data as Values)
+    const data = initialData(context, { ...first, idleTimeout: idle < longest ? `${idle}ms` : undefined })
     return newRecord(context, id, owner, data, context.now(), { idle, absolute })
   }
 

@@ -2,13 +2,14 @@
 // written to it. As long as it is named, what ends here leaves a note under its own key: neither a slow load nor a late save of
 // an old node can bring the session back.
 import { answerOf } from '../import/from.ts'
+import { createNote } from '../import/notes.ts'
 import { askOldStore } from '../import/old-store.ts'
 import type { CallbackStore } from '../import/readers/callback-store.ts'
 import type { Context } from '../manager/context.ts'
-import { DAY, noteRecord } from '../session/note.ts'
+import { DAY } from '../session/note.ts'
 import { warnOnce } from '../text/warn-once.ts'
-import { type AnyManager, Held, KeptSessions, type UserOf } from './kept-sessions.ts'
-import { asLive, dataOf, textsOf, toStore } from './values.ts'
+import { type AnyManager, Held, KeptSessions, type Loaded, type UserOf } from './kept-sessions.ts'
+import { asLive, toStore, valuesOf } from './values.ts'
 
 /** The store that express-session, @fastify/session or koa-session had before, by the two methods that are used. */
 export type OldConnectStore = CallbackStore
@@ -21,13 +22,13 @@ export class MovingSessions extends KeptSessions {
     this.#old = old
   }
 
-  override async load(sid: string): Promise<Held | null> {
+  override async load(sid: string): Promise<Loaded | null> {
     const kept = await super.load(sid)
     const old = kept === null ? await this.#ask('get', sid) : null
     // One that is not there may have moved between both looks.
     if (old === null) return kept ?? super.load(sid)
-    const texts = toStore(asLive(textsOf(old)))
-    const user = this.userOf(dataOf(texts), {})
+    const values = toStore(asLive(valuesOf(old)))
+    const user = this.userOf(values, {})
     // It would be dead from birth, and today's version may be that of a change since.
     if (user && user.passwordVersion === undefined && this.context.options.getPasswordVersion !== undefined) {
       warnOnce(
@@ -36,52 +37,47 @@ export class MovingSessions extends KeptSessions {
       )
       return null
     }
-    const outcome = await this.insert(new Held(sid), texts)
+    const held = new Held(sid)
+    const outcome = await this.insert(held, values)
     if (outcome === 'collision') return super.load(sid)
     // It was ended at an old node while it moved, or its password was changed since.
-    if (typeof outcome === 'string' || (await this.#ask('get', sid)) === null) await this.#end(sid, true)
+    if (typeof outcome === 'string' || (await this.#ask('get', sid)) === null) await this.#end(held, true)
     // If this fails, an event tells of it: the old record counts for nothing while the session, or its note, is here.
     await this.#ask('destroy', sid).catch(() => {})
     return super.load(sid)
   }
 
   /** Moves a session first: the logout of a stranger finds nothing, and leaves nothing. */
-  override async destroy(sid: string): Promise<string | null | undefined> {
-    const isThere = (await this.load(sid)) !== null
+  override async destroy(held: Held): Promise<void> {
+    const isThere = (await this.load(held.sid)) !== null
     // The old record first: a slow load looks for it again after it has inserted the session.
-    const destroying = this.#ask('destroy', sid)
+    const destroying = this.#ask('destroy', held.sid)
     await destroying.catch(() => {})
-    const ended = await this.#end(sid, isThere)
+    await this.#end(held, isThere)
     await destroying
-    return ended
   }
 
-  async #end(sid: string, leavesNote: boolean): Promise<string | null | undefined> {
+  async #end(held: Held, leavesNote: boolean): Promise<void> {
     const context = this.context.begin()
-    const key = context.keyOf(this.idOf(sid))
-    for (let ended: string | null | undefined; ; ) {
-      // Another request has ended it: its note stays.
-      if ((await context.storedRecord(key))?.kind === 'remember') return ended
-      // Its answer may be lost, and it may have met the note of another logout: the note is written in any case.
-      const ending = super.destroy(sid)
-      await ending.catch(() => {})
-      const isOver = !leavesNote || (await this.#note(context, key))
-      ended ??= await ending
-      if (isOver) return ended
-    }
+    const key = context.keyOf(this.idOf(held.sid))
+    // Until a note is there. That of another request stays.
+    for (let isOver = false; !isOver && (await context.storedRecord(key))?.kind !== 'remember'; )
+      try {
+        await super.destroy(held)
+      } finally {
+        // The answer may be lost, and it may have met the note of another logout: the note is written in any case.
+        isOver = !leavesNote || (await this.#note(context, key))
+      }
   }
 
   /** `false` if a session has begun there once more. */
   async #note(context: Context, key: string): Promise<boolean> {
-    const { calls, options } = context
-    const call = context.call()
     try {
-      const note = noteRecord(key, '', call.now, call.now + options.absolute + DAY)
-      return (await calls.create(note, call)) === 'created'
+      return await createNote(context, key, '', context.options.absolute + DAY)
     } catch (cause) {
       const told =
         'create: a session has ended, and its note was refused: a late save in the old store may bring it back'
-      calls.fail('create', 'not-applied', told, { cause })
+      context.calls.fail('create', 'not-applied', told, { cause })
       return true
     }
   }
@@ -89,7 +85,6 @@ export class MovingSessions extends KeptSessions {
   #ask(verb: 'get' | 'destroy', sid: string): Promise<unknown> {
     const operation = verb === 'get' ? 'read' : 'delete'
     const run = async () => (await answerOf(callback => this.#old[verb](sid, callback))) ?? null
-    const context = this.context.begin()
-    return askOldStore(context, operation, sid, context.deadline, run)
+    return askOldStore(this.context.begin(), operation, sid, run)
   }
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { MAX_DATA_BYTES, type SessionRecord } from '../contract/store.ts'
-import { type Case, HOUR, type Kit, MINUTE, rules, same, spoil } from './kit.ts'
+import { type Case, HOUR, type Kit, MINUTE, rules, rulesWith, same, spoil } from './kit.ts'
 
 const TEXTS: readonly string[] = [
   '',
@@ -36,7 +36,7 @@ export const contents: readonly Case[] = [
         const record = await kit.put({ data })
         assert.equal((await kit.find(record.key))?.data, data)
         const changed = `${data}${data}`
-        assert.equal(await kit.store.update(record.key, 1, kit.change({ data: changed }), { now: kit.now }), 'updated')
+        assert.equal(await kit.store.update(record.key, 1, kit.change({ data: changed }), kit.call), 'updated')
         assert.equal((await kit.find(record.key))?.data, changed)
       }
     },
@@ -45,8 +45,8 @@ export const contents: readonly Case[] = [
       for (const userName of [...TEXTS, 'x'.repeat(256), 'ü'.repeat(256), '😀'.repeat(128)]) {
         const record = await kit.put({ userId, userName })
         await kit.isExactly(record)
-        same((await kit.store.listUser(userId, 'session', { now: kit.now }))[0], record)
-        await kit.store.delete(record.key, { now: kit.now })
+        same((await kit.store.listUser(userId, 'session', kit.call))[0], record)
+        await kit.store.delete(record.key, kit.call)
       }
     },
     async 'keeps as much data as an application may have, and what the manager adds, wide characters included'(kit) {
@@ -81,76 +81,69 @@ export const contents: readonly Case[] = [
       await kit.isExactly(record)
       const change = kit.change()
       const passedChange = { ...change }
-      await kit.store.update(record.key, 1, passedChange, { now: kit.now })
+      await kit.store.update(record.key, 1, passedChange, kit.call)
       spoil(passedChange)
       const updated = { ...record, ...change, version: 2 }
       await kit.isExactly(updated)
       const next = kit.successor(updated)
       const passedNext = { ...next }
       const forward = { salt: 'salt', until: kit.now + MINUTE }
-      await kit.store.replace(record.key, 2, passedNext, { forward }, { now: kit.now })
+      await kit.store.replace(record.key, 2, passedNext, { forward }, kit.call)
       spoil(passedNext)
       spoil(forward)
       await kit.isExactly(next)
-      same(await kit.store.read(record.key, { now: kit.now }), {
-        movedTo: next.key,
-        salt: 'salt',
-        until: kit.now + MINUTE,
-      })
+      await kit.leadsTo(next, record, kit.now + MINUTE, 'salt')
     },
     async 'is not changed by a caller who changes the objects that it got'(kit) {
       const record = await kit.put({ userId: kit.user() })
       spoil((await kit.find(record.key))!)
       await kit.isExactly(record)
-      const listed = await kit.store.listUser(record.userId!, 'session', { now: kit.now })
+      const listed = await kit.store.listUser(record.userId!, 'session', kit.call)
       spoil(listed[0]!)
       spoil(listed)
       await kit.isExactly(record)
       assert.deepEqual(await kit.keys(record.userId!), [record.key])
       const next = await kit.forward(record)
-      spoil((await kit.store.read(record.key, { now: kit.now }))!)
-      same(await kit.store.read(record.key, { now: kit.now }), { movedTo: next.key, salt: '', until: kit.now })
+      spoil((await kit.store.read(record.key, kit.call))!)
+      await kit.leadsTo(next, record)
     },
     async 'does not change what a caller got earlier'(kit) {
       const record = await kit.put({ userId: kit.user() })
       const before = await kit.find(record.key)
-      const [listed] = await kit.store.listUser(record.userId!, 'session', { now: kit.now })
-      await kit.store.update(record.key, 1, kit.change(), { now: kit.now })
-      await kit.store.touch(record.key, kit.now + MINUTE, kit.now + HOUR, { now: kit.now })
+      const [listed] = await kit.store.listUser(record.userId!, 'session', kit.call)
+      await kit.store.update(record.key, 1, kit.change(), kit.call)
+      await kit.store.touch(record.key, kit.now + MINUTE, kit.now + HOUR, kit.call)
       same(before, record)
       same(listed, record)
     },
   }),
-  ...rules(
-    {
-      async 'reports a corrupted record once, without its content, and removes it'(kit) {
-        for (const userId of [null, kit.user()]) {
-          const record = await corrupt(kit, { userId })
-          const found = await kit.store.read(record.key, { now: kit.now })
-          assert.ok(found !== null && 'corrupt' in found, 'the record is damaged, but read does not say so')
-          assert.equal(typeof found.corrupt, 'string')
-          assert.ok(!found.corrupt.includes('never shown'), 'the report contains the data')
-          assert.equal(await kit.store.read(record.key, { now: kit.now }), null)
-        }
-      },
-      async 'leaves corrupted records out of the list'(kit) {
-        const userId = kit.user()
-        const sound = await kit.put({ userId })
-        await corrupt(kit, { userId })
-        assert.deepEqual(await kit.keys(userId), [sound.key])
-      },
-      async 'ends a session and a user although records are corrupted'(kit) {
-        const userId = kit.user()
-        const sound = await kit.put({ userId })
-        const first = await corrupt(kit, { userId })
-        const second = await corrupt(kit, { userId })
-        await kit.store.delete(first.key, { now: kit.now })
-        await kit.deleteUser(userId, { minPasswordVersion: 1 })
-        for (const { key } of [sound, first, second]) assert.equal(await kit.isLive(key), false)
-        assert.deepEqual(await kit.keys(userId), [])
-        await kit.put({ userId, passwordVersion: 1 })
-      },
+  ...rulesWith('corrupt', {
+    async 'reports a corrupted record once, without its content, and removes it'(kit) {
+      for (const userId of [null, kit.user()]) {
+        const record = await corrupt(kit, { userId })
+        const found = await kit.store.read(record.key, kit.call)
+        assert.ok(found !== null && 'corrupt' in found, 'the record is damaged, but read does not say so')
+        assert.equal(typeof found.corrupt, 'string')
+        assert.ok(!found.corrupt.includes('never shown'), 'the report contains the data')
+        assert.equal(await kit.store.read(record.key, kit.call), null)
+      }
     },
-    'corrupt',
-  ),
+    async 'leaves corrupted records out of the list'(kit) {
+      const userId = kit.user()
+      const sound = await kit.put({ userId })
+      await corrupt(kit, { userId })
+      assert.deepEqual(await kit.keys(userId), [sound.key])
+    },
+    async 'ends a session and a user although records are corrupted'(kit) {
+      const userId = kit.user()
+      const sound = await kit.put({ userId })
+      const first = await corrupt(kit, { userId })
+      const second = await corrupt(kit, { userId })
+      await kit.store.delete(first.key, kit.call)
+      await kit.deleteUser(userId, { minPasswordVersion: 1 })
+      for (const { key } of [sound, first, second]) assert.equal(await kit.isLive(key), false)
+      assert.deepEqual(await kit.keys(userId), [])
+      await kit.put({ userId, passwordVersion: 1 })
+    },
+  }),
 ]

@@ -1,27 +1,27 @@
 import assert from 'node:assert/strict'
 import { type SessionRecord, SWEEP_MARGIN } from '../contract/store.ts'
-import { type Case, CHAIN, DAY, forwardEnd, HOUR, MINUTE, rules, same } from './kit.ts'
+import { type Case, CHAIN, DAY, forwardEnd, HOUR, MINUTE, rules } from './kit.ts'
 
 export const ending: readonly Case[] = rules({
   async 'ends a session once, and says so'(kit) {
     const userId = kit.user()
     const [record, other] = [await kit.put({ userId }), await kit.put({ userId })]
-    assert.equal(await kit.store.delete(record.key, { now: kit.now }), true)
-    assert.equal(await kit.store.delete(record.key, { now: kit.now }), false)
+    assert.equal(await kit.store.delete(record.key, kit.call), true)
+    assert.equal(await kit.store.delete(record.key, kit.call), false)
     await kit.isGone(record)
     await kit.isExactly(other)
     assert.deepEqual(await kit.keys(userId), [other.key])
   },
   async 'lists the live sessions of a user exactly, and the series apart from them'(kit) {
     const userId = kit.user()
-    assert.deepEqual(await kit.store.listUser(userId, 'session', { now: kit.now }), [])
+    assert.deepEqual(await kit.store.listUser(userId, 'session', kit.call), [])
     const first = await kit.put({ userId, data: '{"a":1}', passwordVersion: 2 })
     const second = await kit.put({ userId, userName: 'Countess' })
     const series = await kit.put({ userId, kind: 'remember' })
     await kit.put({ userId, expiresAt: kit.now })
     await kit.put({ userId: kit.user() })
     await kit.put()
-    const listed = await kit.store.listUser(userId, 'session', { now: kit.now })
+    const listed = await kit.store.listUser(userId, 'session', kit.call)
     const byKey = (a: { key: string }, b: { key: string }) => (a.key < b.key ? -1 : 1)
     assert.deepEqual(listed.map(record => ({ ...record })).sort(byKey), [first, second].sort(byKey))
     assert.deepEqual(await kit.keys(userId, 'remember'), [series.key])
@@ -74,7 +74,7 @@ export const ending: readonly Case[] = rules({
       await kit.isExactly(last)
       for (const ended of [other, series, replaced]) await kit.isGone(ended)
       assert.deepEqual(await kit.keys(userId), [last.key])
-      assert.equal(await kit.store.delete(old.key, { now: kit.now }), true)
+      assert.equal(await kit.store.delete(old.key, kit.call), true)
       await kit.isGone(last)
     }
   },
@@ -82,8 +82,8 @@ export const ending: readonly Case[] = rules({
     const userId = kit.user()
     const [old, ended] = [await kit.put({ userId }), await kit.put({ userId })]
     const next = await kit.forward(old)
-    await kit.store.delete(next.key, { now: kit.now })
-    await kit.store.delete(ended.key, { now: kit.now })
+    await kit.store.delete(next.key, kit.call)
+    await kit.store.delete(ended.key, kit.call)
     for (const exceptKey of [old.key, ended.key]) {
       const record = await kit.put({ userId })
       assert.equal(await kit.deleteUser(userId, { exceptKey }), 1)
@@ -113,11 +113,11 @@ export const ending: readonly Case[] = rules({
     const [touched, updated] = [kit.record({ userId, expiresAt: kit.now + 1000 }), kit.record({ userId })]
     await kit.create(touched)
     await kit.create(updated)
-    await kit.store.touch(touched.key, kit.now, kit.now + HOUR, { now: kit.now })
-    await kit.store.update(updated.key, 1, kit.change({ expiresAt: kit.now + HOUR }), { now: kit.now })
+    await kit.store.touch(touched.key, kit.now, kit.now + HOUR, kit.call)
+    await kit.store.update(updated.key, 1, kit.change({ expiresAt: kit.now + HOUR }), kit.call)
     const later = kit.now + 40 * MINUTE
     assert.equal(await kit.store.deleteUser(userId, { minPasswordVersionUntil: later }, { now: later }), 2)
-    for (const { key } of [touched, updated]) assert.equal(await kit.store.read(key, { now: kit.now }), null)
+    for (const { key } of [touched, updated]) assert.equal(await kit.store.read(key, kit.call), null)
   },
   async 'lets the user log in again after a logout everywhere without a password version'(kit) {
     const userId = kit.user()
@@ -185,8 +185,8 @@ export const ending: readonly Case[] = rules({
     const userId = kit.user()
     const record = await kit.put({ userId, passwordVersion: 1 })
     await kit.deleteUser(userId, { exceptKey: record.key, minPasswordVersion: 5 })
-    assert.equal(await kit.store.update(record.key, 1, kit.change(), { now: kit.now }), 'updated')
-    assert.equal(await kit.store.touch(record.key, kit.now, kit.now + HOUR, { now: kit.now }), 'touched')
+    assert.equal(await kit.store.update(record.key, 1, kit.change(), kit.call), 'updated')
+    assert.equal(await kit.store.touch(record.key, kit.now, kit.now + HOUR, kit.call), 'touched')
   },
   async 'sweeps only what expired more than five minutes ago, and at most as much as it is told'(kit) {
     if (kit.store.sweep === undefined) return
@@ -199,7 +199,7 @@ export const ending: readonly Case[] = rules({
     const live = await kit.put({ userId })
     for (let removed = 2, calls = 0; removed > 0; calls++) {
       assert.ok(calls < 10_000, 'sweep never comes to an end')
-      removed = await kit.store.sweep(2, { now: kit.now })
+      removed = await kit.store.sweep(2, kit.call)
       assert.ok(removed === 0 || removed === 1 || removed === 2, `sweep answers ${removed}, told 2`)
     }
     // Asked by a clock at which they were alive: only a record that was removed is absent then.
@@ -208,7 +208,7 @@ export const ending: readonly Case[] = rules({
     const [old, until] = [await kit.put(), kit.now + MINUTE]
     const next = await kit.forward(old, until)
     await kit.store.sweep(1000, { now: forwardEnd(kit.now, until) - 1 })
-    same(await kit.store.read(old.key, { now: kit.now }), { movedTo: next.key, salt: '', until })
+    await kit.leadsTo(next, old, until)
     await kit.isExactly(live)
     assert.deepEqual(await kit.keys(userId), [live.key])
   },

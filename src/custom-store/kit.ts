@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import {
   type Corrupt,
   type DeleteUserOptions,
@@ -10,7 +11,7 @@ import {
   type Store,
   type StoreCall,
 } from '../contract/store.ts'
-import { patient } from './patient.ts'
+import { inTurn } from './connections.ts'
 import { randomNumbers } from './random.ts'
 
 export const MINUTE = 60_000
@@ -45,9 +46,12 @@ export interface Case {
   run(kit: Kit): Promise<void>
 }
 
+type Rules = Readonly<Record<string, Case['run']>>
 /** Rules by their sentences, and the case that shows each. */
-export const rules = (all: Readonly<Record<string, Case['run']>>, needs?: Case['needs']): readonly Case[] =>
-  Object.entries(all).map(([name, run]) => ({ name, run, ...(needs !== undefined && { needs }) }))
+export const rules = (all: Rules): readonly Case[] => Object.entries(all).map(([name, run]) => ({ name, run }))
+/** The same about what a store can be asked only if the suite is told more. */
+export const rulesWith = (needs: NonNullable<Case['needs']>, all: Rules): readonly Case[] =>
+  rules(all).map(each => ({ ...each, needs }))
 
 /** A fresh write ID of 16 characters. */
 export const newWriteId = (): string => randomBytes(12).toString('base64url')
@@ -68,11 +72,13 @@ export class Kit {
   readonly options: TestStoreOptions
   /** The manager's clock. Cases move it by passing other instants; the real one stays at the start of the case. */
   readonly now: number = Date.now()
+  /** Of a call by that clock. */
+  readonly call: { readonly now: number } = { now: this.now }
 
   readonly seed: number
 
-  constructor(store: Store, options: TestStoreOptions) {
-    this.store = patient(store)
+  constructor(stores: readonly Store[], options: TestStoreOptions) {
+    this.store = inTurn(stores)
     this.options = options
     this.seed = options.seed ?? Math.floor(Math.random() * 0x7fff_ffff)
   }
@@ -129,7 +135,7 @@ export class Kit {
   }
 
   create(record: SessionRecord) {
-    return this.store.create(record, { now: this.now })
+    return this.store.create(record, this.call)
   }
 
   change(over: Partial<RecordChange> = {}): RecordChange {
@@ -153,8 +159,7 @@ export class Kit {
   async forward(record: SessionRecord, until = this.now, salt = ''): Promise<SessionRecord> {
     const next = this.successor(record)
     const options = { forward: { salt, until } }
-    const result = await this.store.replace(record.key, record.version, next, options, { now: this.now })
-    assert.equal(result, 'created')
+    assert.equal(await this.store.replace(record.key, record.version, next, options, this.call), 'created')
     return next
   }
 
@@ -166,7 +171,7 @@ export class Kit {
   }
 
   deleteUser(userId: string, over: Partial<DeleteUserOptions> = {}) {
-    return this.store.deleteUser(userId, { minPasswordVersionUntil: this.now + 24 * HOUR, ...over }, { now: this.now })
+    return this.store.deleteUser(userId, { minPasswordVersionUntil: this.now + 24 * HOUR, ...over }, this.call)
   }
 
   /** Asks for a key at once. Whatever the store does, the answer is a promise. */
@@ -193,13 +198,18 @@ export class Kit {
     same(await this.store.read(record.key, { now }), record)
   }
 
+  /** The forward stands under its key that `forward` left there. */
+  async leadsTo(next: SessionRecord, old: SessionRecord, until = this.now, salt = '', now = this.now): Promise<void> {
+    same(await this.store.read(old.key, { now }), { movedTo: next.key, salt, until })
+  }
+
   /** Not to be found by any method: a record that is gone stays gone. */
   async isGone(record: SessionRecord): Promise<void> {
     const { key, userId, kind } = record
     assert.equal(await this.isLive(key), false, 'read finds the record')
-    const touched = await this.store.touch(key, this.now, record.expiresAt, { now: this.now })
+    const touched = await this.store.touch(key, this.now, record.expiresAt, this.call)
     assert.equal(touched, 'gone', 'touch finds the record')
-    const updated = await this.store.update(key, record.version, this.change(), { now: this.now })
+    const updated = await this.store.update(key, record.version, this.change(), this.call)
     assert.equal(updated, 'gone', 'update finds the record')
     assert.equal(await this.isLive(key), false, 'touch or update revived the record')
     if (userId !== null) assert.ok(!(await this.keys(userId, kind)).includes(key), 'listUser shows the record')
@@ -221,8 +231,8 @@ export class Kit {
     }
   }
 
-  /** Runs a round of a random case `rounds` times, with the numbers of a seed; a failure names the seed. */
-  async random(round: (next: () => number) => Promise<void>, rounds = this.rounds): Promise<void> {
+  /** Runs a round of a random case so often, with the numbers of a seed; a failure names the seed. */
+  async random(rounds: number, round: (next: () => number) => Promise<void>): Promise<void> {
     for (let number = 0; number < rounds; number++) {
       const seed = this.seed + number
       await round(randomNumbers(seed)).catch(error => {
@@ -243,21 +253,14 @@ export function spoil(object: object): void {
   for (const field of Object.keys(object)) Reflect.set(object, field, 'spoilt')
 }
 
+const plain = (value: unknown): unknown =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : value
+
 /** Equal field by field, whatever prototypes the store's objects have. */
-export function same(actual: unknown, expected: unknown): void {
-  const plain = typeof actual === 'object' && actual !== null && !Array.isArray(actual) ? { ...actual } : actual
-  assert.deepEqual(plain, expected)
-}
+export const same = (actual: unknown, expected: unknown): void => assert.deepEqual(plain(actual), expected)
 
 /** As `same`, as an answer. */
-export function isSame(actual: unknown, expected: unknown): boolean {
-  try {
-    same(actual, expected)
-    return true
-  } catch {
-    return false
-  }
-}
+export const isSame = (actual: unknown, expected: unknown): boolean => isDeepStrictEqual(plain(actual), expected)
 
 /** Until when a forward that was left at `now` is kept. */
 export const forwardEnd = (now: number, until: number): number => Math.max(now, until) + FORWARD_LIFETIME

@@ -1,4 +1,5 @@
 import type { Store } from '../contract/store.ts'
+import { type Connections, inTurn, storesOf } from './connections.ts'
 import { randomNumbers } from './random.ts'
 import { STEP_RANGE, type Step, stepName, World } from './world.ts'
 
@@ -49,17 +50,17 @@ export interface FastCheck {
  * `it('behaves like the model', () => modelTest(fc, () => new MyStore()))`.
  *
  * @param fc - the fast-check module
- * @param open - opens the store, once
- * @param close - closes it at the end
+ * @param open - opens a store over two connections to one database, or over one, once
+ * @param close - closes each of the stores at the end
  */
 export async function modelTest(
   fc: FastCheck,
-  open: () => Store | Promise<Store>,
+  open: () => Connections | Promise<Connections>,
   close?: (store: Store) => unknown,
   options: { runs?: number; seed?: number } = {},
 ): Promise<void> {
   const { runs = 100, seed } = options
-  const store = await open()
+  const stores = storesOf(await open())
   const number = fc.nat(STEP_RANGE - 1)
   const commands = fc.tuple(number, number, number, number).map((step: Step) => ({
     check: () => true,
@@ -70,13 +71,13 @@ export async function modelTest(
     const property = fc.asyncProperty(
       fc.commands([commands], { maxCommands: LENGTH, size: 'max' }),
       async (sequence: unknown) => {
-        const world = new World(store)
+        const world = new World(inTurn(stores))
         await fc.asyncModelRun(() => ({ model: {}, real: world }), sequence)
         await world.compareAll()
       },
     )
     await fc.assert(property, { numRuns: runs, ...(seed === undefined ? {} : { seed }) })
   } finally {
-    await close?.(store)
+    for (const store of new Set(stores)) await close?.(store)
   }
 }

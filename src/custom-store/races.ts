@@ -9,13 +9,11 @@ const all = <T>(count: number, start: (number: number) => Promise<T>): Promise<T
 
 const replace = (kit: Kit, old: SessionRecord, next: SessionRecord, leavesForward = true) => {
   const options = leavesForward ? { forward: { salt: '', until: kit.now + MINUTE } } : {}
-  return kit.store.replace(old.key, old.version, next, options, { now: kit.now })
+  return kit.store.replace(old.key, old.version, next, options, kit.call)
 }
 
-const update = (kit: Kit, record: SessionRecord) =>
-  kit.store.update(record.key, record.version, kit.change(), { now: kit.now })
-const touch = (kit: Kit, record: SessionRecord) =>
-  kit.store.touch(record.key, kit.now, kit.now + HOUR, { now: kit.now })
+const update = (kit: Kit, record: SessionRecord) => kit.store.update(record.key, record.version, kit.change(), kit.call)
+const touch = (kit: Kit, record: SessionRecord) => kit.store.touch(record.key, kit.now, kit.now + HOUR, kit.call)
 
 /** Replaces a session again and again, as renewals do, until it is gone; answers every key that it ever had. */
 async function lineage(kit: Kit, first: SessionRecord, length: number): Promise<SessionRecord[]> {
@@ -43,7 +41,7 @@ const stays: readonly Case[] = rules({
     kit.race(async together => {
       const record = await kit.put({ userId: kit.user() })
       const [deleted] = await together<[boolean, unknown, unknown]>(
-        () => kit.store.delete(record.key, { now: kit.now }),
+        () => kit.store.delete(record.key, kit.call),
         () => update(kit, record),
         () => touch(kit, record),
       )
@@ -100,7 +98,7 @@ const stays: readonly Case[] = rules({
       const record = await kit.put({ userId: kit.user() })
       const next = kit.successor(record)
       const [deleted] = await together<[boolean, unknown]>(
-        () => kit.store.delete(record.key, { now: kit.now }),
+        () => kit.store.delete(record.key, kit.call),
         () => replace(kit, record, next),
       )
       assert.equal(deleted, true)
@@ -111,7 +109,7 @@ const stays: readonly Case[] = rules({
     kit.race(async together => {
       const record = await kit.put({ userId: kit.user() })
       const [, records] = await together<[boolean, SessionRecord[]]>(
-        () => kit.store.delete(record.key, { now: kit.now }),
+        () => kit.store.delete(record.key, kit.call),
         () => lineage(kit, record, 5),
       )
       // A renewal that ran between two steps of the logout is caught by the logout, whatever it answers.
@@ -123,7 +121,7 @@ const stays: readonly Case[] = rules({
       const record = await kit.put()
       const next = kit.successor(record, { userId: kit.user(), userName: 'Ada' })
       const [deleted, replaced] = await together<[boolean, string]>(
-        () => kit.store.delete(record.key, { now: kit.now }),
+        () => kit.store.delete(record.key, kit.call),
         () => replace(kit, record, next, false),
       )
       assert.equal(await kit.isLive(record.key), false)
@@ -133,7 +131,7 @@ const stays: readonly Case[] = rules({
   'says once that a session was ended when it is ended ten times at once': kit =>
     kit.race(async () => {
       const record = await kit.put({ userId: kit.user() })
-      const answers = await all(10, () => kit.store.delete(record.key, { now: kit.now }))
+      const answers = await all(10, () => kit.store.delete(record.key, kit.call))
       assert.equal(answers.filter(Boolean).length, 1)
       await kit.isGone(record)
     }),
@@ -297,7 +295,7 @@ const everywhere: readonly Case[] = [
         const series = await kit.put({ userId, kind: 'remember' })
         const started = Array.from({ length: 8 }, () => kit.record({ userId, parent: series.key }))
         const end = async (): Promise<string[]> => {
-          assert.equal(await kit.store.delete(series.key, { now: kit.now }), true)
+          assert.equal(await kit.store.delete(series.key, kit.call), true)
           // The caller of an end ends the sessions of this list, and nothing later.
           return kit.keys(userId)
         }
@@ -317,10 +315,8 @@ const everywhere: readonly Case[] = [
         const ended = await all(5, number =>
           kit.deleteUser(userId, number % 2 === 0 ? {} : { minPasswordVersion: number }),
         )
-        assert.equal(
-          ended.reduce((sum, count) => sum + count, 0),
-          5,
-        )
+        const sum = ended.reduce((sum, count) => sum + count, 0)
+        assert.equal(sum, 5)
         for (const record of records) await kit.isGone(record)
       }),
     'keeps the highest of the minimum password versions that are raised at once': kit =>
@@ -343,7 +339,7 @@ const counting: readonly Case[] = rules({
         assert.ok(found !== null)
         assert.ok(Date.now() < kit.now + 25_000, 'the conflicts do not end')
         const change = kit.change({ data: String(Number(found.data) + 1) })
-        if ((await kit.store.update(record.key, found.version, change, { now: kit.now })) === 'updated') return
+        if ((await kit.store.update(record.key, found.version, change, kit.call)) === 'updated') return
         // With a store that takes longer, writers that came back sooner would all meet again, and one of them win.
         const took = performance.now() - begun
         await new Promise(resolve => setTimeout(resolve, Math.random() * (20 + 4 * took)))
@@ -370,11 +366,8 @@ const counting: readonly Case[] = rules({
       for (const outcome of await all(5, () => kit.create(record))) assert.equal(outcome, 'created')
       assert.deepEqual(await kit.keys(userId), [record.key])
       const change = kit.change()
-      const updates = await all(5, () => kit.store.update(record.key, 1, change, { now: kit.now }))
-      assert.deepEqual(
-        updates,
-        Array.from({ length: 5 }, () => 'updated'),
-      )
+      for (const outcome of await all(5, () => kit.store.update(record.key, 1, change, kit.call)))
+        assert.equal(outcome, 'updated')
       assert.equal((await kit.find(record.key))?.version, 2)
       const next = kit.successor(record)
       const renewed = { ...record, version: 2 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import type { Corrupt, Forward, SessionRecord, Store } from '../contract/store.ts'
 import { readAndWrite } from './caller.ts'
-import { type Case, forwardEnd, HOUR, isSame, type Kit, MINUTE, rules, same, spoil, turn } from './kit.ts'
+import { ODD_KEYS } from './identities.ts'
+import { type Case, forwardEnd, HOUR, isSame, type Kit, MINUTE, rules, rulesWith, same, spoil, turn } from './kit.ts'
 import { pick } from './random.ts'
 import { ReferenceStore } from './reference.ts'
 
@@ -12,21 +13,6 @@ type Answer = SessionRecord | Forward | Corrupt | null
 
 /** Time enough for thousands of calls on a slow machine; a call that hangs is ended by the runner. */
 const later = () => performance.now() + 100_000
-
-const ODD_KEYS: readonly string[] = [
-  '',
-  ' ',
-  'x',
-  '__proto__',
-  '{}',
-  "' OR '1'='1",
-  'A'.repeat(45),
-  'A'.repeat(47),
-  'ä'.repeat(46),
-  `${'A'.repeat(45)}\n`,
-  `${'A'.repeat(45)}\0`,
-  'x'.repeat(100_000),
-]
 
 const otherCase = (text: string) =>
   text.replace(/[a-z]/gi, letter => (letter < 'a' ? letter.toLowerCase() : letter.toUpperCase()))
@@ -95,19 +81,19 @@ type Write = (kit: Kit, record: SessionRecord) => Promise<Answer>
 const WRITES: readonly Write[] = [
   async (kit, record) => {
     const change = kit.change()
-    await kit.store.update(record.key, 1, change, { now: kit.now })
+    await kit.store.update(record.key, 1, change, kit.call)
     return { ...record, ...change, version: 2 }
   },
   async (kit, record) => {
-    await kit.store.touch(record.key, kit.now + 1, kit.now + HOUR, { now: kit.now })
+    await kit.store.touch(record.key, kit.now + 1, kit.now + HOUR, kit.call)
     return { ...record, seenAt: kit.now + 1, expiresAt: kit.now + HOUR }
   },
   async (kit, record) => {
-    await kit.store.delete(record.key, { now: kit.now })
+    await kit.store.delete(record.key, kit.call)
     return null
   },
   async (kit, record) => {
-    await kit.store.replace(record.key, 1, kit.successor(record), {}, { now: kit.now })
+    await kit.store.replace(record.key, 1, kit.successor(record), {}, kit.call)
     return null
   },
   async (kit, record) => {
@@ -130,7 +116,7 @@ export const reading: readonly Case[] = [
         keys.map(key => ({ key, now: kit.now })),
         () => 0,
       )
-      await kit.random(async next => {
+      await kit.random(kit.rounds, async next => {
         const asked = Array.from({ length: next() % 100 }, () => ({ key: pick(keys, next()), now: kit.now }))
         await askTogether(kit, model, asked, next)
       })
@@ -140,7 +126,7 @@ export const reading: readonly Case[] = [
       // Both sides of the end of a session, and of the last moment for which a forward is kept.
       const ends = [kit.now + MINUTE, forwardEnd(kit.now, kit.now), forwardEnd(kit.now, kit.now + MINUTE)]
       const clocks = ends.flatMap(end => [end - 1, end])
-      await kit.random(async next => {
+      await kit.random(kit.rounds, async next => {
         const asked = Array.from({ length: 40 }, () => ({ key: pick(keys, next()), now: pick(clocks, next()) }))
         await askTogether(kit, model, asked, next)
         const key = pick(keys, next())
@@ -154,7 +140,7 @@ export const reading: readonly Case[] = [
     },
     async 'answers 1,000 and 5,000 readers in one turn, each its own'(kit) {
       const { keys, model } = await shelf(kit)
-      await kit.random(async next => {
+      await kit.random(1, async next => {
         for (const count of [1000, 5000]) {
           const asked = Array.from({ length: count }, () => ({ key: kit.key(), now: kit.now }))
           // Known ones everywhere among those that were never stored, the last included.
@@ -162,7 +148,7 @@ export const reading: readonly Case[] = [
           asked[count - 1] = { key: keys[0]!, now: kit.now }
           await askTogether(kit, model, asked, next)
         }
-      }, 1)
+      })
     },
     async 'gives readers of one key in one turn equal answers, and to each an object of its own'(kit) {
       const record = await kit.put({ userId: kit.user() })
@@ -182,40 +168,47 @@ export const reading: readonly Case[] = [
       }
     },
   }),
-  ...rules(
-    {
-      async 'reports a corrupted record to its own readers alone, in one turn with others'(kit) {
-        const { keys, model } = await shelf(kit)
-        const userId = kit.user()
-        const neighbours = [await kit.put({ userId }), await kit.put({ userId })]
-        const damaged = [await kit.put(), await kit.put({ userId })]
-        for (const { key } of damaged) await kit.options.corrupt!(kit.store, key)
-        const isDamaged = (key: string) => damaged.some(record => record.key === key)
-        const ours = [...neighbours, ...damaged, ...damaged].map(({ key }) => key)
-        const asked = [...keys.slice(0, 20), ...ours, ...keys.slice(20)]
-        const answers = await Promise.all(asked.map(key => kit.read(key)))
-        for (const { key } of damaged) {
-          // Twice the same key: the one reader may be told, and the other find that nothing is left.
-          const told = answers.filter((answer, index) => asked[index] === key && answer !== null)
-          assert.ok(told.length > 0, 'the record is damaged, but no reader was told')
-          for (const answer of told) assert.ok('corrupt' in answer!, 'a damaged record passed for a sound one')
-          assert.equal(await kit.read(key), null)
-        }
-        for (const [index, key] of asked.entries()) {
-          const neighbour = neighbours.find(record => record.key === key)
-          if (!isDamaged(key)) same(answers[index], neighbour ?? (await model.read(key, { now: kit.now })))
-        }
-        for (const record of neighbours) await kit.isExactly(record)
-      },
+  ...rulesWith('corrupt', {
+    async 'reports a corrupted record to its own readers alone, in one turn with others'(kit) {
+      const { keys, model } = await shelf(kit)
+      const userId = kit.user()
+      const neighbours = [await kit.put({ userId }), await kit.put({ userId })]
+      const damaged = [await kit.put(), await kit.put({ userId })]
+      for (const { key } of damaged) await kit.options.corrupt!(kit.store, key)
+      const isDamaged = (key: string) => damaged.some(record => record.key === key)
+      const ours = [...neighbours, ...damaged, ...damaged].map(({ key }) => key)
+      const asked = [...keys.slice(0, 20), ...ours, ...keys.slice(20)]
+      const answers = await Promise.all(asked.map(key => kit.read(key)))
+      for (const { key } of damaged) {
+        // Twice the same key: the one reader may be told, and the other find that nothing is left.
+        const told = answers.filter((answer, index) => asked[index] === key && answer !== null)
+        assert.ok(told.length > 0, 'the record is damaged, but no reader was told')
+        for (const answer of told) assert.ok('corrupt' in answer!, 'a damaged record passed for a sound one')
+        assert.equal(await kit.read(key), null)
+      }
+      for (const [index, key] of asked.entries()) {
+        const neighbour = neighbours.find(record => record.key === key)
+        if (!isDamaged(key)) same(answers[index], neighbour ?? (await model.read(key, kit.call)))
+      }
+      for (const record of neighbours) await kit.isExactly(record)
     },
-    'corrupt',
-  ),
+  }),
   ...rules({
     async 'finds nothing under a key of another shape, and readers in the same turn do not notice'(kit) {
       const records = await Promise.all(Array.from({ length: 10 }, () => kit.put({ userId: kit.user() })))
       const { key } = records[0]!
-      const odd = [...ODD_KEYS, key.slice(0, 45), `${key}x`, `${key} `, ` ${key}`, key.slice(3), `${key}${key}`]
-      await kit.random(async next => {
+      const refusable = [`${key.slice(0, 45)}\0`, 'x'.repeat(100_000)]
+      const odd = [
+        ...ODD_KEYS,
+        ...refusable,
+        key.slice(0, 45),
+        `${key}x`,
+        `${key} `,
+        ` ${key}`,
+        key.slice(3),
+        `${key}${key}`,
+      ]
+      await kit.random(kit.rounds, async next => {
         odd.push(...odd.splice(0, next() % odd.length))
         const read = ({ key }: { key: string }) => kit.read(key, { deadline: later() })
         const [first, refused, last] = await Promise.all([
@@ -244,7 +237,7 @@ export const reading: readonly Case[] = [
       for (const outcome of after) if (outcome.status === 'fulfilled') same(outcome.value, others[0]!)
     },
     'shows a write to a reader that asks after its acknowledgement, though others of that key are under way': kit =>
-      kit.random(async next => {
+      kit.random(kit.rounds, async next => {
         for (const write of WRITES) {
           const record = await kit.put({ userId: kit.user() })
           const read = () => kit.read(record.key)
@@ -260,30 +253,24 @@ export const reading: readonly Case[] = [
         }
       }),
     'shows many visitors at once what they wrote, and nothing that was never there': kit =>
-      kit.random(
-        async next => {
-          await Promise.all(Array.from({ length: 10 }, () => readAndWrite(kit, next())))
-        },
-        Math.ceil(kit.rounds / 4),
-      ),
+      kit.random(Math.ceil(kit.rounds / 4), async next => {
+        await Promise.all(Array.from({ length: 10 }, () => readAndWrite(kit, next())))
+      }),
   }),
-  ...rules(
-    {
-      async 'rejects for each of many readers in one turn while its commands fail: an outage ends no session'(kit) {
-        const { keys, model } = await shelf(kit)
-        const asked = [...keys, ...keys].map(key => ({ key, now: kit.now }))
-        const undo = await kit.options.outage!(kit.store)
-        try {
-          for (const readers of [asked, asked.slice(0, 1)]) {
-            const outcomes = await Promise.allSettled(readers.map(({ key, now }) => kit.read(key, { now })))
-            for (const { status } of outcomes) assert.equal(status, 'rejected', 'an outage passed for an answer')
-          }
-        } finally {
-          await undo()
+  ...rulesWith('outage', {
+    async 'rejects for each of many readers in one turn while its commands fail: an outage ends no session'(kit) {
+      const { keys, model } = await shelf(kit)
+      const asked = [...keys, ...keys].map(key => ({ key, now: kit.now }))
+      const undo = await kit.options.outage!(kit.store)
+      try {
+        for (const readers of [asked, asked.slice(0, 1)]) {
+          const outcomes = await Promise.allSettled(readers.map(({ key, now }) => kit.read(key, { now })))
+          for (const { status } of outcomes) assert.equal(status, 'rejected', 'an outage passed for an answer')
         }
-        await askTogether(kit, model, asked, () => 0)
-      },
+      } finally {
+        await undo()
+      }
+      await askTogether(kit, model, asked, () => 0)
     },
-    'outage',
-  ),
+  }),
 ]

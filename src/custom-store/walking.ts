@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { ScanPage, SessionRecord } from '../contract/store.ts'
-import { type Case, HOUR, type Kit, MINUTE, rules, same, spoil } from './kit.ts'
+import { type Case, HOUR, type Kit, MINUTE, rules, rulesWith, same, spoil } from './kit.ts'
 import { pick } from './random.ts'
 
 /** More pages than any database has that is fit for a test. */
@@ -66,7 +66,7 @@ const CASES: readonly Case[] = [
         await kit.put(),
       ]
       const ended = await kit.put({ userId })
-      await kit.store.delete(ended.key, { now: kit.now })
+      await kit.store.delete(ended.key, kit.call)
       const forwards = [first, second, visitor]
       for (const limit of [1, 2, 1000]) {
         const all = [...live, ...forwards]
@@ -125,7 +125,7 @@ const CASES: readonly Case[] = [
         for (const each of walks) {
           // Less than our own records: no page has all of them. Enough for a database with many others.
           const limit = pages < BUSY_PAGES ? each.limit : Math.max(each.limit, 30)
-          const ask = () => kit.store.scan!(each.cursor, limit, { now: kit.now })
+          const ask = () => kit.store.scan!(each.cursor, limit, kit.call)
           // An answer that was lost is asked for again.
           const [lost, page] = [await ask(), await ask()]
           for (const { key } of page.records) if (keys.includes(key)) each.met.add(key)
@@ -135,132 +135,120 @@ const CASES: readonly Case[] = [
       }
     },
     'meets in a walk whatever stands all the while, as others come, go, change and get new IDs': kit =>
-      kit.random(
-        async next => {
-          const userId = kit.user()
-          // The record of each key at each moment of the walk.
-          const states = new Map<string, SessionRecord[]>()
-          const standing = new Set<string>()
-          const live: SessionRecord[] = []
-          const add = async (record: SessionRecord) => {
-            states.set(record.key, [record])
-            live.push(record)
-            return record
+      kit.random(Math.min(kit.rounds, 4), async next => {
+        const userId = kit.user()
+        // The record of each key at each moment of the walk.
+        const states = new Map<string, SessionRecord[]>()
+        const standing = new Set<string>()
+        const live: SessionRecord[] = []
+        const add = async (record: SessionRecord) => {
+          states.set(record.key, [record])
+          live.push(record)
+          return record
+        }
+        const make = async () => add(await kit.put({ userId: pick([null, userId], next()) }))
+        for (let made = 0; made < 30; made++) standing.add((await make()).key)
+        const act = async () => {
+          const [record] = live.splice(next() % live.length, 1)
+          if (record === undefined || next() % 5 === 0) return void (await make())
+          if (next() % 3 === 0) {
+            standing.delete(record.key)
+            return kit.store.delete(record.key, kit.call)
           }
-          const make = async () => add(await kit.put({ userId: pick([null, userId], next()) }))
-          for (let made = 0; made < 30; made++) standing.add((await make()).key)
-          const act = async () => {
-            const [record] = live.splice(next() % live.length, 1)
-            if (record === undefined || next() % 5 === 0) return void (await make())
-            if (next() % 3 === 0) {
-              standing.delete(record.key)
-              return kit.store.delete(record.key, { now: kit.now })
-            }
-            if (next() % 2 === 0) return add(await kit.forward(record))
-            const change = kit.change()
-            await kit.store.update(record.key, record.version, change, { now: kit.now })
-            const updated = { ...record, ...change, version: record.version + 1 }
-            states.get(record.key)!.push(updated)
-            return live.push(updated)
-          }
-          const between = async (_: ScanPage, page: number) => {
-            if (page < BUSY_PAGES) for (let acts = next() % 3; acts > 0; acts--) await act()
-          }
-          const met = await walk(kit, { limit: pick([1, 4, 20], next()), between })
-          for (const key of standing) assert.ok(hasMet(met, key), 'a key that stood all the while is not met')
-          for (const [key, possible] of states) {
-            const found = met.records.get(key)
-            if (found === undefined) continue
-            const isKnown = possible.some(
-              ({ version, writeId }) => version === found.version && writeId === found.writeId,
-            )
-            assert.ok(isKnown, 'a record is met as it never was')
-          }
-        },
-        Math.min(kit.rounds, 4),
-      ),
+          if (next() % 2 === 0) return add(await kit.forward(record))
+          const change = kit.change()
+          await kit.store.update(record.key, record.version, change, kit.call)
+          const updated = { ...record, ...change, version: record.version + 1 }
+          states.get(record.key)!.push(updated)
+          return live.push(updated)
+        }
+        const between = async (_: ScanPage, page: number) => {
+          if (page < BUSY_PAGES) for (let acts = next() % 3; acts > 0; acts--) await act()
+        }
+        const met = await walk(kit, { limit: pick([1, 4, 20], next()), between })
+        for (const key of standing) assert.ok(hasMet(met, key), 'a key that stood all the while is not met')
+        for (const [key, possible] of states) {
+          const found = met.records.get(key)
+          if (found === undefined) continue
+          const isKnown = possible.some(
+            ({ version, writeId }) => version === found.version && writeId === found.writeId,
+          )
+          assert.ok(isKnown, 'a record is met as it never was')
+        }
+      }),
     'lets a walk that ends what it meets end all that existed when it began, though sessions get new IDs meanwhile':
       kit =>
-        kit.random(
-          async next => {
-            // Most users have one session: nothing ends it but the meeting of it.
-            const shared = kit.user()
-            const users = new Set([shared])
-            const keys = new Set<string>()
-            const latest: SessionRecord[] = []
-            for (let made = 0; made < 24; made++) {
-              const userId = pick([null, kit.user(), shared, kit.user()], made)
-              const kind = userId !== null && made % 3 === 0 ? 'remember' : 'session'
-              const record = await kit.put({ userId, kind })
-              if (userId !== null) users.add(userId)
-              keys.add(record.key)
-              latest.push(record)
-            }
-            const renew = async () => {
-              // The others stay as they are: the forward of a later renewal must not end a session that the walk has not met.
-              const at = next() % (latest.length / 2)
-              const old = latest[at]!
-              const renewed = kit.successor(old)
-              const options = { forward: { salt: '', until: kit.now } }
-              const outcome = await kit.store.replace(old.key, 1, renewed, options, { now: kit.now })
-              if (outcome !== 'created') return
-              latest[at] = renewed
-              keys.add(renewed.key)
-            }
-            const between = async ({ records, forwards }: ScanPage, page: number) => {
-              if (page < BUSY_PAGES) for (let times = next() % 8; times > 0; times--) await renew()
-              for (const { key, userId } of records) {
-                if (userId === null && keys.has(key)) await kit.store.delete(key, { now: kit.now })
-                if (userId !== null && users.has(userId)) await kit.deleteUser(userId)
-              }
-              for (const key of forwards) if (keys.has(key)) await kit.store.delete(key, { now: kit.now })
-            }
-            await walk(kit, { limit: pick([1, 3, 10], next()), between })
-            for (const record of latest) await kit.isGone(record)
-          },
-          Math.min(kit.rounds, 4),
-        ),
-  }),
-  ...rules(
-    {
-      async 'leaves corrupted records out of a walk, and goes on behind them'(kit) {
-        const sound: SessionRecord[] = []
-        const damaged: SessionRecord[] = []
-        for (let made = 0; made < 6; made++) {
-          const record = await kit.put({ userId: made % 2 ? kit.user() : null })
-          if (made % 3 === 0) await kit.options.corrupt!(kit.store, record.key)
-          const list = made % 3 === 0 ? damaged : sound
-          list.push(record)
-        }
-        for (const limit of [2, 1000]) {
-          const met = await walk(kit, { limit })
-          for (const record of sound) same(met.records.get(record.key), record)
-          for (const { key } of damaged) assert.equal(met.records.has(key), false, 'a corrupted record is met')
-        }
-      },
-    },
-    'corrupt',
-  ),
-  ...rules(
-    {
-      async 'rejects a page where reads fail: a walk in an outage is not at its end'(kit) {
-        const record = await kit.put()
-        const { next } = await kit.store.scan!(null, 1, { now: kit.now })
-        const undo = await kit.options.outage!(kit.store)
-        try {
-          for (const cursor of next === null ? [null] : [null, next]) {
-            const call = { now: kit.now, deadline: performance.now() + 2000 }
-            await assert.rejects(async () => kit.store.scan!(cursor, 10, call))
+        kit.random(Math.min(kit.rounds, 4), async next => {
+          // Most users have one session: nothing ends it but the meeting of it.
+          const shared = kit.user()
+          const users = new Set([shared])
+          const keys = new Set<string>()
+          const latest: SessionRecord[] = []
+          for (let made = 0; made < 24; made++) {
+            const userId = pick([null, kit.user(), shared, kit.user()], made)
+            const kind = userId !== null && made % 3 === 0 ? 'remember' : 'session'
+            const record = await kit.put({ userId, kind })
+            if (userId !== null) users.add(userId)
+            keys.add(record.key)
+            latest.push(record)
           }
-        } finally {
-          await undo()
-        }
-        const enough = (met: Walk) => hasMet(met, record.key)
-        assert.ok(hasMet(await walk(kit, { limit: 100, enough }), record.key))
-      },
+          const renew = async () => {
+            // The others stay as they are: the forward of a later renewal must not end a session that the walk has not met.
+            const at = next() % (latest.length / 2)
+            const old = latest[at]!
+            const renewed = kit.successor(old)
+            const options = { forward: { salt: '', until: kit.now } }
+            const outcome = await kit.store.replace(old.key, 1, renewed, options, kit.call)
+            if (outcome !== 'created') return
+            latest[at] = renewed
+            keys.add(renewed.key)
+          }
+          const between = async ({ records, forwards }: ScanPage, page: number) => {
+            if (page < BUSY_PAGES) for (let times = next() % 8; times > 0; times--) await renew()
+            for (const { key, userId } of records) {
+              if (userId === null && keys.has(key)) await kit.store.delete(key, kit.call)
+              if (userId !== null && users.has(userId)) await kit.deleteUser(userId)
+            }
+            for (const key of forwards) if (keys.has(key)) await kit.store.delete(key, kit.call)
+          }
+          await walk(kit, { limit: pick([1, 3, 10], next()), between })
+          for (const record of latest) await kit.isGone(record)
+        }),
+  }),
+  ...rulesWith('corrupt', {
+    async 'leaves corrupted records out of a walk, and goes on behind them'(kit) {
+      const sound: SessionRecord[] = []
+      const damaged: SessionRecord[] = []
+      for (let made = 0; made < 6; made++) {
+        const record = await kit.put({ userId: made % 2 ? kit.user() : null })
+        if (made % 3 === 0) await kit.options.corrupt!(kit.store, record.key)
+        const list = made % 3 === 0 ? damaged : sound
+        list.push(record)
+      }
+      for (const limit of [2, 1000]) {
+        const met = await walk(kit, { limit })
+        for (const record of sound) same(met.records.get(record.key), record)
+        for (const { key } of damaged) assert.equal(met.records.has(key), false, 'a corrupted record is met')
+      }
     },
-    'outage',
-  ),
+  }),
+  ...rulesWith('outage', {
+    async 'rejects a page where reads fail: a walk in an outage is not at its end'(kit) {
+      const record = await kit.put()
+      const { next } = await kit.store.scan!(null, 1, kit.call)
+      const undo = await kit.options.outage!(kit.store)
+      try {
+        for (const cursor of next === null ? [null] : [null, next]) {
+          const call = { now: kit.now, deadline: performance.now() + 2000 }
+          await assert.rejects(async () => kit.store.scan!(cursor, 10, call))
+        }
+      } finally {
+        await undo()
+      }
+      const enough = (met: Walk) => hasMet(met, record.key)
+      assert.ok(hasMet(await walk(kit, { limit: 100, enough }), record.key))
+    },
+  }),
 ]
 
 const COUNTING: readonly Case[] = [
@@ -280,7 +268,7 @@ const COUNTING: readonly Case[] = [
         await kit.forward(await kit.put())
         await kit.put({ userId, kind: 'remember' })
         await kit.put({ userId, expiresAt: kit.now })
-        await kit.store.delete((await kit.put({ userId })).key, { now: kit.now })
+        await kit.store.delete((await kit.put({ userId })).key, kit.call)
         return [(await count(kit.now)) - before[0], (await count(later)) - before[1]]
       }
       // The database may have other users: then a try beside which they do nothing.
@@ -288,19 +276,16 @@ const COUNTING: readonly Case[] = [
       assert.deepEqual(await rise(), [5, 4])
     },
   }),
-  ...rules(
-    {
-      async 'rejects a count where reads fail: an outage is no count of 0'(kit) {
-        const undo = await kit.options.outage!(kit.store)
-        try {
-          await assert.rejects(async () => kit.store.count!({ now: kit.now, deadline: performance.now() + 2000 }))
-        } finally {
-          await undo()
-        }
-      },
+  ...rulesWith('outage', {
+    async 'rejects a count where reads fail: an outage is no count of 0'(kit) {
+      const undo = await kit.options.outage!(kit.store)
+      try {
+        await assert.rejects(async () => kit.store.count!({ now: kit.now, deadline: performance.now() + 2000 }))
+      } finally {
+        await undo()
+      }
     },
-    'outage',
-  ),
+  }),
 ]
 
 export const walking: readonly Case[] = [

@@ -16,9 +16,9 @@ async function isAtOnce(answer: Promise<unknown>): Promise<boolean> {
 
 export const writing: readonly Case[] = rules({
   async 'finds nothing under a key that was never stored'(kit) {
-    assert.equal(await kit.store.read(kit.key(), { now: kit.now }), null)
+    assert.equal(await kit.store.read(kit.key(), kit.call), null)
     await kit.isGone(kit.record())
-    assert.equal(await kit.store.delete(kit.key(), { now: kit.now }), false)
+    assert.equal(await kit.store.delete(kit.key(), kit.call), false)
   },
   async 'shows a session until its expiry, to the millisecond'(kit) {
     const record = await kit.put({ userId: kit.user() })
@@ -44,8 +44,8 @@ export const writing: readonly Case[] = rules({
     for (const version of [40_000, 0xffff_ffff]) {
       const record = await kit.put({ version })
       const change = kit.change()
-      assert.equal(await kit.store.update(record.key, version - 0x8000, change, { now: kit.now }), 'conflict')
-      assert.equal(await kit.store.update(record.key, version, change, { now: kit.now }), 'updated')
+      assert.equal(await kit.store.update(record.key, version - 0x8000, change, kit.call), 'conflict')
+      assert.equal(await kit.store.update(record.key, version, change, kit.call), 'updated')
       await kit.isExactly({ ...record, ...change, version: version + 1 })
     }
   },
@@ -69,53 +69,47 @@ export const writing: readonly Case[] = rules({
       await assert.rejects(written)
     }
     for (const each of [record, old]) await kit.isExactly(each)
-    for (const { key } of [fresh, next]) assert.equal(await kit.store.read(key, { now: kit.now }), null)
+    for (const { key } of [fresh, next]) assert.equal(await kit.store.read(key, kit.call), null)
   },
   async 'answers conflict to an update of another version and changes nothing'(kit) {
     const record = await kit.put()
     const change = kit.change()
-    await kit.store.update(record.key, 1, change, { now: kit.now })
-    assert.equal(
-      await kit.store.update(record.key, 1, kit.change({ data: '{"late":1}' }), { now: kit.now }),
-      'conflict',
-    )
-    assert.equal(
-      await kit.store.update(record.key, 3, kit.change({ data: '{"early":1}' }), { now: kit.now }),
-      'conflict',
-    )
+    await kit.store.update(record.key, 1, change, kit.call)
+    assert.equal(await kit.store.update(record.key, 1, kit.change({ data: '{"late":1}' }), kit.call), 'conflict')
+    assert.equal(await kit.store.update(record.key, 3, kit.change({ data: '{"early":1}' }), kit.call), 'conflict')
     await kit.isExactly({ ...record, ...change, version: 2 })
   },
   async 'answers updated again when the same update is repeated, also after a touch, and counts it once'(kit) {
     const record = await kit.put()
     const change = kit.change()
-    const repeat = async () => assert.equal(await kit.store.update(record.key, 1, change, { now: kit.now }), 'updated')
+    const repeat = async () => assert.equal(await kit.store.update(record.key, 1, change, kit.call), 'updated')
     await repeat()
     await repeat()
     await kit.isExactly({ ...record, ...change, version: 2 })
     const [seenAt, expiresAt] = [kit.now + MINUTE, kit.now + HOUR]
-    await kit.store.touch(record.key, seenAt, expiresAt, { now: kit.now })
+    await kit.store.touch(record.key, seenAt, expiresAt, kit.call)
     await repeat()
     await kit.isExactly({ ...record, ...change, seenAt, expiresAt, version: 2 })
   },
   async 'answers conflict to a repeated update that another update has followed, and loses nothing'(kit) {
     const record = await kit.put()
     const [first, second] = [kit.change({ data: '1' }), kit.change({ data: '2' })]
-    await kit.store.update(record.key, 1, first, { now: kit.now })
-    await kit.store.update(record.key, 2, second, { now: kit.now })
-    assert.equal(await kit.store.update(record.key, 1, first, { now: kit.now }), 'conflict')
+    await kit.store.update(record.key, 1, first, kit.call)
+    await kit.store.update(record.key, 2, second, kit.call)
+    assert.equal(await kit.store.update(record.key, 1, first, kit.call), 'conflict')
     await kit.isExactly({ ...record, ...second, version: 3 })
   },
   async 'answers conflict to an update of another version that has the write ID of the last one'(kit) {
     const record = await kit.put()
     const change = kit.change()
-    await kit.store.update(record.key, 1, change, { now: kit.now })
-    assert.equal(await kit.store.update(record.key, 3, change, { now: kit.now }), 'conflict')
+    await kit.store.update(record.key, 1, change, kit.call)
+    assert.equal(await kit.store.update(record.key, 3, change, kit.call), 'conflict')
     await kit.isExactly({ ...record, ...change, version: 2 })
   },
   async 'answers gone to an update of a session that was ended, and does not revive it'(kit) {
     const record = await kit.put({ userId: kit.user() })
-    await kit.store.delete(record.key, { now: kit.now })
-    assert.equal(await kit.store.update(record.key, 1, kit.change(), { now: kit.now }), 'gone')
+    await kit.store.delete(record.key, kit.call)
+    assert.equal(await kit.store.update(record.key, 1, kit.change(), kit.call), 'gone')
     await kit.isGone(record)
   },
   async 'answers gone to an update of a session that has expired, and does not revive it'(kit) {
@@ -128,13 +122,13 @@ export const writing: readonly Case[] = rules({
   async 'never lowers seenAt or expiresAt in an update'(kit) {
     const record = await kit.put()
     const change = kit.change({ seenAt: kit.now - HOUR, expiresAt: kit.now - HOUR })
-    assert.equal(await kit.store.update(record.key, 1, change, { now: kit.now }), 'updated')
+    assert.equal(await kit.store.update(record.key, 1, change, kit.call), 'updated')
     const { seenAt, expiresAt } = record
     await kit.isExactly({ ...record, ...change, seenAt, expiresAt, version: 2 })
   },
   async 'never extends a session beyond its absolute expiry by an update'(kit) {
     const record = await kit.put({ absoluteExpiresAt: kit.now + HOUR })
-    await kit.store.update(record.key, 1, kit.change({ expiresAt: kit.now + 2 * HOUR }), { now: kit.now })
+    await kit.store.update(record.key, 1, kit.change({ expiresAt: kit.now + 2 * HOUR }), kit.call)
     assert.equal((await kit.find(record.key))?.expiresAt, kit.now + HOUR)
     assert.equal(await kit.store.read(record.key, { now: kit.now + HOUR }), null)
   },
@@ -148,20 +142,20 @@ export const writing: readonly Case[] = rules({
   },
   async 'answers touched to a touch that changes nothing'(kit) {
     const record = await kit.put()
-    assert.equal(await kit.store.touch(record.key, record.seenAt, record.expiresAt, { now: kit.now }), 'touched')
-    assert.equal(await kit.store.touch(record.key, record.seenAt, record.expiresAt, { now: kit.now }), 'touched')
+    assert.equal(await kit.store.touch(record.key, record.seenAt, record.expiresAt, kit.call), 'touched')
+    assert.equal(await kit.store.touch(record.key, record.seenAt, record.expiresAt, kit.call), 'touched')
     await kit.isExactly(record)
   },
   async 'never lowers seenAt or expiresAt by a touch, each by itself'(kit) {
     const record = await kit.put()
-    await kit.store.touch(record.key, kit.now - MINUTE, kit.now + 40 * MINUTE, { now: kit.now })
+    await kit.store.touch(record.key, kit.now - MINUTE, kit.now + 40 * MINUTE, kit.call)
     await kit.isExactly({ ...record, expiresAt: kit.now + 40 * MINUTE })
-    await kit.store.touch(record.key, kit.now + MINUTE, kit.now, { now: kit.now })
+    await kit.store.touch(record.key, kit.now + MINUTE, kit.now, kit.call)
     await kit.isExactly({ ...record, seenAt: kit.now + MINUTE, expiresAt: kit.now + 40 * MINUTE })
   },
   async 'never extends a session beyond its absolute expiry by a touch'(kit) {
     const record = await kit.put({ absoluteExpiresAt: kit.now + HOUR })
-    assert.equal(await kit.store.touch(record.key, kit.now, kit.now + 9 * HOUR, { now: kit.now }), 'touched')
+    assert.equal(await kit.store.touch(record.key, kit.now, kit.now + 9 * HOUR, kit.call), 'touched')
     assert.equal((await kit.find(record.key))?.expiresAt, kit.now + HOUR)
   },
   async 'answers gone to a touch of a session that has expired or was ended, and does not revive it'(kit) {
@@ -169,14 +163,14 @@ export const writing: readonly Case[] = rules({
     const later = record.expiresAt
     assert.equal(await kit.store.touch(record.key, later, later + HOUR, { now: later }), 'gone')
     assert.equal(await kit.store.read(record.key, { now: later }), null)
-    await kit.store.delete(record.key, { now: kit.now })
-    assert.equal(await kit.store.touch(record.key, kit.now, later + HOUR, { now: kit.now }), 'gone')
+    await kit.store.delete(record.key, kit.call)
+    assert.equal(await kit.store.touch(record.key, kit.now, later + HOUR, kit.call), 'gone')
     await kit.isGone(record)
   },
   async 'updates by the version that was read before a touch: a touch does not change it'(kit) {
     const record = await kit.put()
-    await kit.store.touch(record.key, kit.now + MINUTE, kit.now + HOUR, { now: kit.now })
-    assert.equal(await kit.store.update(record.key, 1, kit.change(), { now: kit.now }), 'updated')
+    await kit.store.touch(record.key, kit.now + MINUTE, kit.now + HOUR, kit.call)
+    assert.equal(await kit.store.update(record.key, 1, kit.change(), kit.call), 'updated')
     const found = await kit.find(record.key)
     assert.equal(found?.expiresAt, kit.now + HOUR)
     assert.equal(found?.version, 2)

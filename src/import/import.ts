@@ -10,7 +10,7 @@
 import { SessionStoreError } from '../contract/errors.ts'
 import type { SessionRecord } from '../contract/store.ts'
 import type { Context } from '../manager/context.ts'
-import type { SessionManager } from '../manager/manager.ts'
+import { find } from '../manager/lookup.ts'
 import { expiryOf, initialData, lifetimeOf, newRecord } from '../manager/records.ts'
 import { deriveId, newSalt, newWriteId, type SessionId, shardOf } from '../session/id.ts'
 import type { UserIdInput, UserIds } from '../session/users.ts'
@@ -20,7 +20,7 @@ import { Recent } from '../time/recent.ts'
 import { within } from '../time/within.ts'
 import { isObject, type OldSession, type OldSessionId } from './from.ts'
 import { type Note, Notes, OVER } from './notes.ts'
-import { epoch, OldStore } from './old-store.ts'
+import { destroyOld, epoch, readOld } from './old-store.ts'
 import type { OldLogin, OldVisitor, SessionImporterOptions } from './options.ts'
 
 type OldId = Required<OldSessionId>
@@ -28,26 +28,17 @@ type OldId = Required<OldSessionId>
 type Lead = SessionId | typeof OVER | undefined
 
 export class Import<Data extends object, Ids extends UserIds, Input extends object> {
-  readonly #sessions: SessionManager<Data, Ids, Input>
   readonly #context: Context
   readonly #notes: Notes
-  readonly #old: OldStore
   readonly #options: SessionImporterOptions<Data, Ids, Input>
   /** Whether old cookies were of no more use, for five minutes. */
   readonly #spent = new Recent<boolean>(5 * 60_000)
   /** Requests of one browser in this process share one look. */
   readonly #underWay = new Map<string, Promise<Lead>>()
 
-  constructor(
-    sessions: SessionManager<Data, Ids, Input>,
-    context: Context,
-    source: string,
-    options: SessionImporterOptions<Data, Ids, Input>,
-  ) {
-    this.#sessions = sessions
+  constructor(context: Context, source: string, options: SessionImporterOptions<Data, Ids, Input>) {
     this.#context = context
-    this.#notes = new Notes(this.#context, source)
-    this.#old = new OldStore(this.#context, options.from)
+    this.#notes = new Notes(source)
     this.#options = options
   }
 
@@ -55,7 +46,7 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
   take(old: OldId): Promise<Lead> {
     let taking = this.#underWay.get(old.id)
     if (taking === undefined) {
-      taking = this.#take(old, this.#context.begin().deadline).finally(() => this.#underWay.delete(old.id))
+      taking = this.#take(this.#context.begin(), old).finally(() => this.#underWay.delete(old.id))
       this.#underWay.set(old.id, taking)
     }
     return taking
@@ -64,105 +55,113 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
   /** Logout: ends the session behind an old cookie for good, imported or not. Writes nothing if there is none. */
   async end({ id }: OldId): Promise<void> {
     const context = this.#context.begin()
-    const { deadline } = context
-    let note = await this.#notes.read(id, deadline)
+    const { from } = this.#options
+    let note = await this.#notes.read(context, id)
     if (note === undefined) {
-      const found = await this.#old.read(id, deadline)
-      const isFirst = found !== null && (await this.#notes.create(id, OVER, found, deadline))
-      note = isFirst ? OVER : await this.#notes.read(id, deadline)
+      const found = await readOld(context, from, id)
+      const isFirst = found !== null && (await this.#notes.create(context, id, OVER, found))
+      note = isFirst ? OVER : await this.#notes.read(context, id)
     }
     if (note === undefined) return
     if (note !== OVER) await context.endSession(note.key, { userId: null }, 'logout')
-    await this.#old.destroy(id, deadline)
+    await destroyOld(context, from, id)
   }
 
   /** Whether old cookies are of no more use to a browser that has a session of ours. Old records of imported sessions are removed. */
   async areSpent(old: readonly OldId[]): Promise<boolean> {
-    const { deadline } = this.#context.begin()
-    return (await Promise.all(old.map(({ id }) => this.#isSpent(id, deadline)))).every(is => is)
+    const context = this.#context.begin()
+    return (await Promise.all(old.map(({ id }) => this.#isSpent(context, id)))).every(is => is)
   }
 
   /** Asked once in five minutes: who has a session here must not wait for a dead old store at each request. A logout ends both. */
-  async #isSpent(id: string, deadline: number): Promise<boolean> {
+  async #isSpent(context: Context, id: string): Promise<boolean> {
     const known = this.#spent.get(id, performance.now())
     if (known !== undefined) return known
     this.#spent.set(id, false, performance.now())
-    const wasImported = (await this.#notes.read(id, deadline)) !== undefined
-    if (wasImported) await this.#old.destroy(id, deadline)
+    const { from } = this.#options
+    const wasImported = (await this.#notes.read(context, id)) !== undefined
+    if (wasImported) await destroyOld(context, from, id)
     // If the old store cannot say, that does not concern this browser.
-    const isSpent = wasImported || (await this.#old.read(id, deadline).catch(() => undefined)) === null
+    const isSpent = wasImported || (await readOld(context, from, id).catch(() => undefined)) === null
     this.#spent.set(id, isSpent, performance.now())
     return isSpent
   }
 
   endUser(userId: UserIdInput<Ids>): Promise<void> {
-    return this.#notes.endUser(this.#context.users.toText(userId), this.#context.begin().deadline)
+    return this.#notes.endUser(this.#context.begin(), this.#context.users.toText(userId))
   }
 
-  async #take(old: OldId, deadline: number): Promise<Lead> {
-    const note = await this.#notes.read(old.id, deadline)
-    if (note !== undefined) return this.#follow(old, note)
-    const found = await this.#old.read(old.id, deadline)
-    if (found !== null) return this.#begin(old, found, deadline)
+  async #take(context: Context, old: OldId): Promise<Lead> {
+    const note = await this.#notes.read(context, old.id)
+    if (note !== undefined) return this.#follow(context, old, note)
+    const found = await readOld(context, this.#options.from, old.id)
+    if (found !== null) return this.#begin(context, old, found)
     // Between both looks another node may have imported it, and the browser may have come with our cookie.
-    const late = await this.#notes.read(old.id, deadline)
-    return late === undefined ? undefined : this.#follow(old, late)
+    const late = await this.#notes.read(context, old.id)
+    return late === undefined ? undefined : this.#follow(context, old, late)
   }
 
-  async #follow({ secret }: OldId, note: Note | typeof OVER): Promise<Lead> {
+  async #follow(context: Context, { secret }: OldId, note: Note | typeof OVER): Promise<Lead> {
     if (note === OVER) return OVER
     const id = deriveId(shardOf(note.key), secret, 'import', note.salt) as SessionId
     // It came with another cookie for the same ID, such as one that the old service has signed anew since.
-    if (this.#context.keyOf(id) !== note.key) return undefined
-    return (await this.#sessions.get(id, { touch: false })) === null ? OVER : id
+    if (context.keyOf(id) !== note.key) return undefined
+    return (await find(context, id, context.now())) === null ? OVER : id
   }
 
-  async #begin(old: OldId, found: OldSession, deadline: number): Promise<Lead> {
+  async #begin(context: Context, old: OldId, found: OldSession): Promise<Lead> {
+    const { calls, deadline } = context
     const asked = (async () => this.#options.toLogin(found.data, found))()
     const login = await within(deadline, asked, {
       accept: answer => answer,
       failed: cause => cause,
-      late: () => this.#context.calls.fail('read', 'not-applied', 'read: toLogin did not answer within storeTimeout'),
+      late: () => calls.fail('read', 'not-applied', 'read: toLogin did not answer within storeTimeout'),
     })
     if (login === null || login === undefined) return undefined
-    const begun = this.#beginningOf(old, login, found)
+    const begun = this.#beginningOf(context, old, login, found)
     // Older than a session of ours may be: it has ended, as the others of its age have.
     if (begun === null) return undefined
     const { record, next, note } = begun
-    const { calls } = this.#context
-    const call = () => ({ now: this.#context.now(), deadline })
-    const undo = () => calls.delete(record.key, call())
+    const undo = () => calls.delete(record.key, context.call())
+    let mayLead = false
     try {
       // No limit of sessions: this user is logged in already, and moving ends no other session.
-      const outcome = await calls.create(record, call())
+      const outcome = await calls.create(record, context.call())
       if (outcome !== 'created' && outcome !== 'stale-login')
         throw calls.fail('create', 'not-applied', `create: the store answered '${outcome}'`)
       // Refused if the password was changed after it was verified for the old session, or if the user's sessions ended.
       let isOver = outcome !== 'created'
-      isOver ||= (await calls.replace(record.key, 1, next, { forward: begun.forward }, call())) !== 'created'
+      isOver ||= (await calls.replace(record.key, 1, next, { forward: begun.forward }, context.call())) !== 'created'
       // Asked after the session began: if it began before their end, it has ended with them.
-      isOver ||= record.userId !== null && (await this.#notes.hasUserEnded(record.userId, begun.since, deadline))
+      isOver ||= record.userId !== null && (await this.#notes.hasUserEnded(context, record.userId, begun.since))
       // For the same reason: if the old store was emptied before `invalidateAll`, that may not have met this session.
-      const isGone = !isOver && (await this.#old.read(old.id, deadline)) === null
+      const isGone = !isOver && (await readOld(context, this.#options.from, old.id)) === null
       if (isOver || isGone) await undo()
-      if (isGone) return this.#take(old, deadline)
-      if (!(await this.#notes.create(old.id, isOver ? OVER : note, found, deadline))) {
+      if (isGone) return this.#take(context, old)
+      mayLead = true
+      if (!(await this.#notes.create(context, old.id, isOver ? OVER : note, found))) {
         await undo()
-        return this.#take(old, deadline)
+        return this.#take(context, old)
       }
       if (isOver) return OVER
     } catch (error) {
-      // If the note may have been written, it leads to this session.
-      if (!(error instanceof SessionStoreError && error.outcome === 'unknown')) await undo().catch(() => {})
+      // If the note may have been written, it leads to this session. Before, no browser can have it.
+      mayLead &&= error instanceof SessionStoreError && error.outcome === 'unknown'
+      if (!mayLead) await undo().catch(() => {})
       throw error
     }
-    const userId = this.#context.userIdOf(next)
-    this.#context.emit({ type: 'created', key: this.#context.keyOf(begun.id), userId, remembered: false })
-    return this.#follow(old, note)
+    const userId = context.userIdOf(next)
+    context.emit({ type: 'created', key: context.keyOf(begun.id), userId, remembered: false })
+    return this.#follow(context, old, note)
   }
 
   /** The session that takes the old one's place; `null` if it would have expired already. */
-  #beginningOf({ secret }: OldId, given: OldLogin<Data, Ids, Input> | OldVisitor<Input>, old: OldSession) {
+  #beginningOf(
+    context: Context,
+    { secret }: OldId,
+    given: OldLogin<Data, Ids, Input> | OldVisitor<Input>,
+    old: OldSession,
+  ) {
     if (!isObject(given) || !('user' in given || 'data' in given))
       throw new TypeError(`toLogin: expected { user: { id, name }, data }, { data } or null, got ${quote(given)}`)
     const { createdAt: said, verifiedAt = null, ...rest } = given as OldLogin<Data, Ids, Input>
@@ -170,7 +169,6 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
     const isVisitor = !('user' in given)
     if (isVisitor) checkAnonymous(rest, 'toLogin')
     else checkLogin('toLogin', login)
-    const context = this.#context
     const now = context.now()
     const owner = isVisitor ? ANONYMOUS : context.users.ownerOf(login, now)
     const lifetime = lifetimeOf(login, context.options)

@@ -55,7 +55,7 @@ export class SessionImporter<
     checkOptions(OPTIONS as OptionsOf<typeof options>, options)
     this.#sessions = sessions
     this.#cookies = new OldCookies(options.from as OldSessions<never>)
-    this.#imports = new Import(sessions, context, this.#cookies.name, options)
+    this.#imports = new Import(context, this.#cookies.name, options)
   }
 
   /**

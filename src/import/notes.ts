@@ -22,67 +22,64 @@ export const OVER = null
 const TEXT = /^([\w-]{46}) ([\w-]{16})$/
 
 export class Notes {
-  readonly #context: Context
   /** The cookie's name: two libraries of one service may give the same ID. */
   readonly #source: string
 
-  constructor(context: Context, source: string) {
-    this.#context = context
+  constructor(source: string) {
     this.#source = source
   }
 
   /** `undefined` if the session was not imported. A note that cannot be read counts as `OVER`: the user logs in again. */
-  async read(id: string, deadline: number): Promise<Note | typeof OVER | undefined> {
-    const record = await this.#read(this.#keyOf('session', id), deadline)
+  async read(context: Context, id: string): Promise<Note | typeof OVER | undefined> {
+    const record = await readNote(context, this.#keyOf(context, 'session', id))
     if (record === null) return undefined
     const [, key, salt] = TEXT.exec(record.data) ?? []
     return key === undefined || salt === undefined ? OVER : { key, salt }
   }
 
   /** Writes the note of a live old session; `false` if there is one already. */
-  create(id: string, note: Note | typeof OVER, old: OldSession<unknown>, deadline: number): Promise<boolean> {
-    const text = note === OVER ? String(this.#context.now()) : `${note.key} ${note.salt}`
-    return this.#create(this.#keyOf('session', id), text, this.#lifeFor(old), deadline)
+  create(context: Context, id: string, note: Note | typeof OVER, old: OldSession<unknown>): Promise<boolean> {
+    const text = note === OVER ? String(context.now()) : `${note.key} ${note.salt}`
+    return createNote(context, this.#keyOf(context, 'session', id), text, lifeFor(context, old))
   }
 
   /** Whether the user's old sessions were ended: all of them but those that are known to have begun later. */
-  async hasUserEnded(user: string, begun: number | null, deadline: number): Promise<boolean> {
-    const record = await this.#read(this.#keyOf('user', user), deadline)
+  async hasUserEnded(context: Context, user: string, begun: number | null): Promise<boolean> {
+    const record = await readNote(context, this.#keyOf(context, 'user', user))
     return record !== null && !((begun ?? 0) > Number(record.data) + CLOCK_TOLERANCE)
   }
 
   /** An earlier end gives way. A session that begins between both steps is ended by the manager's `invalidateUser` afterwards. */
-  async endUser(user: string, deadline: number): Promise<void> {
-    const key = this.#keyOf('user', user)
-    const now = this.#context.now()
-    while (!(await this.#create(key, String(now), LONGEST, deadline)))
-      await this.#context.calls.delete(key, { now, deadline })
+  async endUser(context: Context, user: string): Promise<void> {
+    const key = this.#keyOf(context, 'user', user)
+    const now = context.now()
+    while (!(await createNote(context, key, String(now), LONGEST))) await context.calls.delete(key, context.call(now))
   }
 
-  #keyOf(kind: 'session' | 'user', name: string): SessionKey {
-    return keyOf(hashOf(`${kind}\0${this.#source}\0${name}`), `import\0${this.#context.keySpace}`)
+  #keyOf({ keySpace }: Context, kind: 'session' | 'user', name: string): SessionKey {
+    return keyOf(hashOf(`${kind}\0${this.#source}\0${name}`), `import\0${keySpace}`)
   }
+}
 
-  /**
-   * As long as the old record could live and as long again, at least as long as a session here, and a day: a late write of
-   * the old service begins the record's time anew.
-   */
-  #lifeFor({ createdAt, seenAt, expiresAt }: OldSession<unknown>): number {
-    const begun = seenAt ?? createdAt ?? null
-    const life = begun === null || expiresAt == null ? LONGEST : expiresAt - begun
-    return Math.min(LONGEST, Math.max(2 * life, this.#context.options.absolute) + DAY)
-  }
+/**
+ * As long as the old record could live and as long again, at least as long as a session here, and a day: a late write of
+ * the old service begins the record's time anew.
+ */
+function lifeFor({ options }: Context, { createdAt, seenAt, expiresAt }: OldSession<unknown>): number {
+  const begun = seenAt ?? createdAt ?? null
+  const life = begun === null || expiresAt == null ? LONGEST : expiresAt - begun
+  return Math.min(LONGEST, Math.max(2 * life, options.absolute) + DAY)
+}
 
-  /** A note counts as long as it is stored, also if it has expired and was not swept yet: its key is taken until then. */
-  async #read(key: SessionKey, deadline: number): Promise<SessionRecord | null> {
-    const { record, corrupt } = await this.#context.calls.read(key, { now: 0, deadline })
-    if (corrupt !== null) this.#context.emit({ type: 'corrupt-record', key, cause: corrupt })
-    return record
-  }
+/** A note counts as long as it is stored, also if it has expired and was not swept yet: its key is taken until then. */
+async function readNote(context: Context, key: SessionKey): Promise<SessionRecord | null> {
+  const { record, corrupt } = await context.calls.read(key, context.call(0))
+  if (corrupt !== null) context.emit({ type: 'corrupt-record', key, cause: corrupt })
+  return record
+}
 
-  async #create(key: string, data: string, life: number, deadline: number): Promise<boolean> {
-    const now = this.#context.now()
-    const record = noteRecord(key, data, now, now + life)
-    return (await this.#context.calls.create(record, { now, deadline })) === 'created'
-  }
+/** Writes a note that lives for so many ms; `false` if something is there. */
+export async function createNote(context: Context, key: string, data: string, life: number): Promise<boolean> {
+  const call = context.call()
+  return (await context.calls.create(noteRecord(key, data, call.now, call.now + life), call)) === 'created'
 }

@@ -1,5 +1,6 @@
 // The old store behind a guard, as ours is: whatever goes wrong there is an outage, never a logout, and ends in time.
 import type { Context } from '../manager/context.ts'
+import { bareError } from '../text/bare-error.ts'
 import { isInSeconds, refuseSeconds } from '../text/epoch.ts'
 import { quote } from '../text/quote.ts'
 import { within } from '../time/within.ts'
@@ -19,24 +20,14 @@ export function epoch(name: string, value: unknown): number | null {
   return Math.floor(ms)
 }
 
-/** An error without what its driver hung on it: the ID is often there, and it is a cookie. */
-function withoutId(cause: unknown, id: string): unknown {
-  const bare = (text: string) => text.replaceAll(id, '…')
-  if (!(cause instanceof Error)) return typeof cause === 'string' ? bare(cause) : (cause ?? null)
-  const { name, message, code, stack = '' } = cause as Error & { code?: unknown }
-  return Object.assign(new Error(bare(message)), {
-    name,
-    stack: bare(stack),
-    ...(typeof code === 'string' && { code }),
-  })
-}
-
-/** Asks an old store about an ID by a deadline. @throws SessionStoreError if it fails, or does not answer */
+/**
+ * Asks an old store about an ID. The ID is a cookie, and drivers hang it on their errors.
+ * @throws SessionStoreError if it fails, or does not answer
+ */
 export function askOldStore<V>(
-  { calls }: Context,
+  { calls, deadline }: Context,
   operation: 'read' | 'delete',
   id: string,
-  deadline: number,
   run: () => Promise<V>,
 ): Promise<V> {
   const outcome = operation === 'read' ? 'not-applied' : 'unknown'
@@ -44,55 +35,40 @@ export function askOldStore<V>(
     calls.fail(operation, outcome, `${operation}: the store of the old sessions ${what}`, options)
   return within(deadline, run(), {
     accept: answer => answer,
-    failed: cause => fail('failed', { cause: withoutId(cause, id) }),
+    failed: cause => fail('failed', { cause: cause && bareError(cause, text => text.replaceAll(id, '…')) }),
     late: () => fail('did not answer within storeTimeout'),
   })
 }
 
-export class OldStore {
-  readonly #context: Context
-  readonly #from: OldSessions
-
-  constructor(context: Context, from: OldSessions) {
-    this.#context = context
-    this.#from = from
-  }
-
-  /**
-   * The live session; `null` if there is none, or if it is not JSON, which an event reports.
-   * @throws SessionStoreError if the old store fails
-   */
-  async read(id: string, deadline: number): Promise<OldSession | null> {
-    const answer = await askOldStore(this.#context, 'read', id, deadline, async () => {
-      try {
-        return await this.#from.read(id)
-      } catch (error) {
-        // By its name: in a test runner the class may be another.
-        if ((error as Error | null)?.name !== 'SyntaxError') throw error
-        // Without the error, which shows a piece of the text.
-        this.#context.calls.fail('read', 'not-applied', 'read: an old session is no JSON, and was left alone')
-        return null
-      }
-    })
-    if (answer === null || answer === undefined) return null
-    if (!isObject(answer) || !('data' in answer))
-      throw new TypeError(
-        `sessionImporter: expected { data, createdAt, expiresAt } or null from read(id), got ${quote(answer)}`,
-      )
-    const { data, ...told } = answer as unknown as OldSession
-    const expiresAt = epoch('expiresAt', told.expiresAt)
-    const session = {
-      data,
-      createdAt: epoch('createdAt', told.createdAt),
-      seenAt: epoch('seenAt', told.seenAt),
-      expiresAt,
+/**
+ * The live session; `null` if there is none, or if it is not JSON, which an event reports.
+ * @throws SessionStoreError if the old store fails
+ */
+export async function readOld(context: Context, from: OldSessions, id: string): Promise<OldSession | null> {
+  const answer = await askOldStore(context, 'read', id, async () => {
+    try {
+      return await from.read(id)
+    } catch (error) {
+      // By its name: in a test runner the class may be another.
+      if ((error as Error | null)?.name !== 'SyntaxError') throw error
+      // Without the error, which shows a piece of the text.
+      context.calls.fail('read', 'not-applied', 'read: an old session is no JSON, and was left alone')
+      return null
     }
-    const isOver = expiresAt !== null && expiresAt <= this.#context.now()
-    return isOver && !this.#from.isEndedByStore ? null : session
-  }
+  })
+  if (answer === null || answer === undefined) return null
+  if (!isObject(answer) || !('data' in answer))
+    throw new TypeError(
+      `sessionImporter: expected { data, createdAt, expiresAt } or null from read(id), got ${quote(answer)}`,
+    )
+  const { data, ...told } = answer as unknown as OldSession
+  const expiresAt = epoch('expiresAt', told.expiresAt)
+  const [createdAt, seenAt] = [epoch('createdAt', told.createdAt), epoch('seenAt', told.seenAt)]
+  const isOver = expiresAt !== null && expiresAt <= context.now()
+  return isOver && !from.isEndedByStore ? null : { data, createdAt, seenAt, expiresAt }
+}
 
-  /** Removes a session. The note keeps its cookie from being used again: if this fails, an event reports it, and the record expires. */
-  async destroy(id: string, deadline: number): Promise<void> {
-    await askOldStore(this.#context, 'delete', id, deadline, async () => this.#from.destroy?.(id)).catch(() => {})
-  }
+/** Removes a session. The note keeps its cookie from being used again: if this fails, an event reports it, and the record expires. */
+export async function destroyOld(context: Context, from: OldSessions, id: string): Promise<void> {
+  await askOldStore(context, 'delete', id, async () => from.destroy?.(id)).catch(() => {})
 }

@@ -210,6 +210,10 @@ export async function writeRecord(context: Context, record: SessionRecord, keys:
   return written === null ? null : written.found.record.key
 }
 
+/** Whether a use of the session may have to be written down, or bring its cookie. Of most requests: neither. */
+export const isUseDue = (context: Context, record: SessionRecord, now: number): boolean =>
+  isTouchDue(record.seenAt, now, context.options) || isUntouched(record) || isCookieOwed(context, record)
+
 /**
  * Whether a use of the session has to be written down: once per interval in this process, however many requests run in
  * parallel. `canFollow`: whether the response of this request can send the cookie; `null` if there is none.

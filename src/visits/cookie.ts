@@ -64,9 +64,7 @@ const COOKIE: OptionsOf<CookieOptions> = {
 }
 
 /** @throws TypeError that quotes the option */
-export function checkCookie(options: unknown): asserts options is CookieOptions {
-  checkOptions(COOKIE, options)
-}
+export const checkCookie: Rule = options => checkOptions(COOKIE, options)
 
 /** Refuses combinations that browsers refuse or silently ignore (RFC 6265bis, sections 4.1.3 and 5.7). */
 function checkTogether(name: string, options: CookieOptions): void {
@@ -146,7 +144,7 @@ export class SessionCookie {
   readonly #removal: string
 
   constructor(options: CookieOptions = {}) {
-    checkCookie(options)
+    checkOptions(COOKIE, options)
     const { name = DEFAULTS.name, hostPrefix = DEFAULTS.hostPrefix } = options
     this.name = hostPrefix && !name.startsWith('__Host-') ? `__Host-${name}` : name
     checkTogether(this.name, options)
@@ -180,8 +178,7 @@ export class SessionCookie {
 
   /** The same, and after them the values under the name with or without `__Host-`: before a roll-out of `hostPrefix` it had that. */
   valuesOfBothNames(header: string | readonly string[] | null | undefined): string[] {
-    const others = valuesOf(this.#otherPair, header)
-    return others.length === 0 ? this.candidates(header) : [...new Set([...this.candidates(header), ...others])]
+    return [...new Set([...this.candidates(header), ...valuesOf(this.#otherPair, header)])]
   }
 
   /** The `Set-Cookie` value that brings this session's ID to the browser. */

@@ -74,22 +74,18 @@ export function originSet(origins: unknown, option: string): ReadonlySet<string>
  */
 export function maskToken(token: string): string {
   const raw = Buffer.from(token, 'latin1')
-  const masked = Buffer.concat([randomBytes(raw.length), raw])
-  for (let at = 0; at < raw.length; at++) masked[raw.length + at]! ^= masked[at]!
-  return masked.toString('base64url')
+  const mask = randomBytes(raw.length)
+  return Buffer.concat([mask, xor(raw, mask)]).toString('base64url')
 }
+
+const xor = (bytes: Uint8Array, mask: Uint8Array): Uint8Array => bytes.map((byte, at) => byte ^ mask[at]!)
 
 /** Whether `given` is the token, masked or as it is. Takes the same time wherever they differ. */
 export function isToken(token: string, given: unknown): boolean {
   if (typeof given !== 'string') return false
   const raw = Buffer.from(token, 'latin1')
-  if (given.length === token.length) {
-    const plain = Buffer.from(given)
-    return plain.length === raw.length && timingSafeEqual(raw, plain)
-  }
-  if (given.length !== Math.ceil((raw.length * 8) / 3)) return false
-  const masked = Buffer.from(given, 'base64url')
-  if (masked.length !== raw.length * 2) return false
-  for (let at = 0; at < raw.length; at++) masked[raw.length + at]! ^= masked[at]!
-  return timingSafeEqual(raw, masked.subarray(raw.length))
+  const isMasked = given.length === Math.ceil((raw.length * 8) / 3)
+  const bytes = Buffer.from(given, isMasked ? 'base64url' : 'utf8')
+  if (bytes.length !== raw.length * (isMasked ? 2 : 1)) return false
+  return timingSafeEqual(raw, isMasked ? xor(bytes.subarray(raw.length), bytes) : bytes)
 }

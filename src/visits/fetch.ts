@@ -148,11 +148,13 @@ class ResponseVisit<Data extends object, Ids extends UserIds, Input extends obje
     return new Response(response.body, { status: response.status, statusText: response.statusText, headers })
   }
 
-  async run(handler: () => unknown): Promise<Response | undefined> {
+  async run(handler: (visit: this) => unknown): Promise<Response | undefined> {
+    if (typeof handler !== 'function')
+      throw new TypeError(`handle: expected a function, visit => response, got ${quote(handler)}`)
     const request = this.#fetchRequest
     request.isHandled = true
     try {
-      const answer = await handler()
+      const answer = await handler(this)
       if (answer === undefined && request.isHandshake) return undefined
       if (!isResponse(answer)) throw new TypeError(`handle: expected a Response from the handler, got ${quote(answer)}`)
       // A part of a page that streams may have asked: its cookie still goes along.
@@ -210,11 +212,7 @@ export function fetchVisits<Data extends object, Ids extends UserIds, Input exte
     holder[slot] ??= new ResponseVisit(sessions, new FetchRequest(request, isTls), setup)
     return holder[slot]
   }
-  const handle = async (request: Request, handler: (visit: FetchVisit<Data, Ids, Input>) => unknown) => {
-    const visit = of(request)
-    if (typeof handler !== 'function')
-      throw new TypeError(`handle: expected a function, visit => response, got ${quote(handler)}`)
-    return visit.run(() => handler(visit))
-  }
+  const handle = async (request: Request, handler: (visit: FetchVisit<Data, Ids, Input>) => unknown) =>
+    of(request).run(handler)
   return { sessions, cookie: options.cookie ?? {}, of, handle } as FetchVisits<Data, Ids, Input>
 }

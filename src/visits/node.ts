@@ -237,8 +237,7 @@ function shielded<T>(response: ServerResponse, rules: MoreRules, write: () => T)
  * garbage collection to the next minor one, which then copies 30 times as much.
  */
 export function guardHead(response: ServerResponse, rulesNow: () => MoreRules): void {
-  const guarded = new GuardedHead(response, rulesNow)
-  response.writeHead = writeHead.bind(guarded) as ServerResponse['writeHead']
+  response.writeHead = writeHead.bind(new GuardedHead(response, rulesNow)) as ServerResponse['writeHead']
 }
 
 /** A response as it was before its head was guarded. */

@@ -14,7 +14,7 @@ export interface SecureOptions<R = unknown> {
 const LOCAL_HOST = /^(?:(?:[a-z0-9-]+\.)*localhost\.?|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i
 
 /** Headers in which proxies say where a request came from. Next.js adds them to each request, even without a proxy. */
-const FORWARDED = ['x-forwarded-for', 'x-real-ip', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port'] as const
+const FORWARDED = ['x-forwarded-for', 'x-real-ip', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port']
 /** Headers that only a proxy between two machines adds, or that say the same in a form that is not read here. */
 const OF_PROXIES = [
   'forwarded',
@@ -26,6 +26,7 @@ const OF_PROXIES = [
   'cf-connecting-ip',
   'true-client-ip',
 ] as const
+const PLAIN = /^(?:http|ws)$/i
 const LOOPBACK_ADDRESS = /^(?:(?:::ffff:)?127(?:\.\d{1,3}){3}|::1)$/i
 
 /** Names of this machine (RFC 6761, section 6.3): a browser sends such a Host only over loopback. */
@@ -40,16 +41,12 @@ export const isLocalHost = (host: string | null | undefined): boolean =>
 export function isForwardedLocally(header: (name: string) => unknown): boolean {
   for (const name of OF_PROXIES) if (header(name) != null) return false
   if (FORWARDED.every(name => header(name) == null)) return true
-  const [addresses, realAddress, hosts, schemes] = FORWARDED.map(name => header(name))
-  const are = (value: unknown, test: (part: string) => boolean) =>
-    typeof value === 'string' && value.split(',').every(part => test(part.trim()))
-  const isLoopback = (address: string) => LOOPBACK_ADDRESS.test(address)
-  return (
-    are(addresses, isLoopback) &&
-    (realAddress == null || are(realAddress, isLoopback)) &&
-    (hosts == null || are(hosts, isLocalHost)) &&
-    (schemes == null || are(schemes, scheme => /^(?:http|ws)$/i.test(scheme)))
-  )
+  const are = (name: string, local: RegExp) => {
+    const value = header(name)
+    return value == null || (typeof value === 'string' && value.split(',').every(part => local.test(part.trim())))
+  }
+  if (header('x-forwarded-for') == null || !are('x-forwarded-for', LOOPBACK_ADDRESS)) return false
+  return are('x-real-ip', LOOPBACK_ADDRESS) && are('x-forwarded-host', LOCAL_HOST) && are('x-forwarded-proto', PLAIN)
 }
 
 export const hostOf = (request: IncomingMessage): string | undefined =>

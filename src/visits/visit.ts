@@ -5,7 +5,7 @@ import { fromSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { GET_OPTIONS } from '../manager/options.ts'
 import { isCurrentToken, parseToken } from '../manager/series.ts'
-import { changed, isTouchNow, takeKey, writeTouch } from '../manager/write.ts'
+import { changed, isTouchNow, isUseDue, takeKey, writeTouch } from '../manager/write.ts'
 import type { RequestRefusal } from '../session/events.ts'
 import { isId, type SessionId } from '../session/id.ts'
 import { isCookieDue, recordOf, type Session, type UserSession } from '../session/session.ts'
@@ -15,7 +15,7 @@ import { checkOptions, type OptionsOf } from '../text/check-options.ts'
 import { IS_DEBUG, noSession } from '../text/debug.ts'
 import { aDuration, type Duration } from '../text/duration.ts'
 import { choose, MOST_VALUES } from './choose.ts'
-import { type ResponseCookie, responseCookie, type SessionCookie } from './cookie.ts'
+import { type ResponseCookie, responseCookie } from './cookie.ts'
 import { isCrossOrigin, isToken, maskToken } from './cross-origin.ts'
 import {
   concurrentLogin,
@@ -41,6 +41,9 @@ const REQUIRE_USER: OptionsOf<{ freshWithin?: Duration }> = {
 }
 const NO_TOUCH = { touch: false } as const
 const NONE: readonly never[] = []
+const IGNORED = () => {}
+
+type Steps = readonly (() => unknown)[]
 
 /** The visit behind every server: its state, and the methods in the order of a session's life. */
 export class Visit<Data extends object, Ids extends UserIds, Input extends object>
@@ -76,8 +79,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #cookie: 'keep' | 'send' | 'clear' = 'keep'
   #tokenCookie: 'keep' | 'clear' | { readonly token: string; readonly maxAge: number } = 'keep'
   #unsent: NodeJS.Timeout | null = null
-  #leaving: readonly (() => unknown)[] = NONE
-  #reported: RequestRefusal[] | null = null
+  #leaving: Steps = NONE
+  #reported: readonly RequestRefusal[] = NONE
 
   constructor(sessions: SessionManager<Data, Ids, Input>, request: VisitRequest, setup: VisitsSetup) {
     this.#sessions = sessions
@@ -93,17 +96,12 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     } catch (error) {
       return Promise.reject(error)
     }
-    const isUse = options?.touch !== false
-    if (this.#reading === null && this.#session === undefined) {
-      this.#isUsed = isUse
-      this.#reading = this.#read(isUse)
-      return this.#reading
+    const isFirstUse = options?.touch !== false && !this.#isUsed
+    if (isFirstUse || (this.#reading === null && this.#session === undefined)) {
+      this.#isUsed ||= isFirstUse
+      this.#reading = this.#read(isFirstUse, this.#reading)
     }
     this.#reading ??= Promise.resolve(this.#session ?? null)
-    if (isUse && !this.#isUsed) {
-      this.#isUsed = true
-      this.#reading = this.#reading.then(() => this.#use())
-    }
     return this.#reading
   }
 
@@ -119,17 +117,11 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   create(anonymous?: { data?: Partial<Input> }): Promise<Session<Data, Ids>> {
     return this.#queued(async () => {
       if (anonymous !== undefined) checkAnonymous(anonymous)
-      this.#mayBegin()
-      const before = await this.get(NO_TOUCH)
-      this.#mayBegin()
-      const session = await this.#begin(anonymous, before)
-      if (session === null) throw this.#conflict()
-      if (before === null) return this.#deliver(session)
-      return this.#deliver(session, async () => {
-        await this.#sessions.destroy(before)
-        this.#context.recentlyEnded.addReplacement(before.key, session.key)
-        return session
-      })
+      const session = await this.#begin(anonymous, await this.get(NO_TOUCH))
+      if (session !== null) return session
+      const key = this.#id ? this.#context.keyOf(this.#id) : null
+      this.#context.reportRefused('conflict', { key, userId: null })
+      throw concurrentLogin()
     })
   }
 
@@ -137,10 +129,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#queued(async () => {
       const session = await this.get()
       if (session !== null) return this.#takeWritten(await this.#sessions.update(session, change))
-      this.#mayBegin()
       const start = () => this.#context.shape.start()
-      const begun = await this.#begin({ data: changed(change, start(), start) as Partial<Input> })
-      return begun === null ? null : this.#deliver(begun)
+      return this.#begin({ data: changed(change, start(), start) as Partial<Input> })
     })
   }
 
@@ -168,14 +158,12 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       this.#isProvisional = false
       // The tokens of an earlier login must not bring its user back. They end last: a login that fails leaves them.
       const endings = this.#endings()
-      if (!remember && endings.length === 0 && !this.#hasTokenCookie()) return this.#deliver(session)
-      return this.#deliver(session, async () => {
-        const token = remember ? await this.#sessions.issueRememberToken(session) : null
-        for (const end of endings) await end()
-        if (token !== null) this.#tokenCookie = { token, maxAge: Math.ceil(rememberFor! / 1000) }
-        else if (this.#hasTokenCookie()) this.#tokenCookie = 'clear'
-        return session
-      })
+      if (this.#hasTokenCookie()) this.#tokenCookie = 'clear'
+      const issue = async () => {
+        const token = await this.#sessions.issueRememberToken(session)
+        this.#tokenCookie = { token, maxAge: Math.ceil(rememberFor! / 1000) }
+      }
+      return this.#deliver(session, remember ? [issue, ...endings] : endings)
     })
   }
 
@@ -190,7 +178,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
         this.#hasEnded ||= typeof current !== 'string'
         return this.#setSession(null)
       }
-      if (options?.grace === undefined) return this.#deliver(session)
+      if (options?.grace === undefined) return this.#deliver(session, NONE)
       // The old ID leads to the session for a while: it is not lost if this response is.
       this.#setSession(session)
       if (!this.#canSend()) throw headersSent()
@@ -206,7 +194,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       this.#setSession(null)
       if (cookie.candidates(this.#request.cookie).filter(isId).length > MOST_VALUES) throw tooManyCookies(cookie.name)
       if (this.#wellFormedTokens().length > MOST_VALUES) throw tooManyCookies(rememberCookie.name)
-      this.#tokenCookie = this.#hasTokenCookie() ? 'clear' : 'keep'
+      if (this.#hasTokenCookie()) this.#tokenCookie = 'clear'
       this.#cookie = 'clear'
       this.#hasLoggedOut = true
       this.#hasEnded = false
@@ -275,8 +263,6 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #rules(): HeadRules {
     if (!this.#isOpen) return NO_RULES
     const session = this.#session ?? null
-    const isPersonal = session !== null || (this.#session === undefined && this.#reading !== null)
-    if (this.#cookie === 'keep' && this.#tokenCookie === 'keep') return isPersonal ? PERSONAL : COOKIE_READ
     const { cookie, rememberCookie } = this.#setup
     const cookies: string[] = []
     if (this.#cookie === 'clear') cookies.push(cookie.clear())
@@ -285,11 +271,12 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     if (this.#tokenCookie === 'clear') cookies.push(rememberCookie.clear())
     else if (
       this.#tokenCookie !== 'keep' &&
-      !this.#context.recentlyEnded.isEnded(this.#keyOfToken(this.#tokenCookie.token)!)
+      !this.#context.recentlyEnded.isEnded(this.#keyOf(this.#tokenCookie.token)!)
     )
       cookies.push(rememberCookie.serializeValue(this.#tokenCookie.token, this.#tokenCookie.maxAge))
-    if (cookies.length === 0) return isPersonal ? PERSONAL : COOKIE_READ
-    return { ...PERSONAL, cookies }
+    if (cookies.length > 0) return { ...PERSONAL, cookies }
+    const isPersonal = session !== null || (this.#session === undefined && this.#reading !== null)
+    return isPersonal ? PERSONAL : COOKIE_READ
   }
 
   /** Lets the request through, or throws. */
@@ -308,18 +295,21 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     this.#request.onHeadRules?.(this.finalRules.bind(this))
   }
 
-  async #read(isUse: boolean): Promise<Session<Data, Ids> | null> {
-    const id = this.#id
-    if (IS_DEBUG && !this.#ids.some(isId) && !this.#isInsecure)
-      noSession(this.#setup.cookie.candidates(this.#request.cookie).some(Boolean) ? 'malformed cookie' : 'no cookie')
+  /** Finds the session, and writes down that it is used; after `before`, a read that was no use. */
+  async #read(isUse: boolean, before: Promise<unknown> | null): Promise<Session<Data, Ids> | null> {
+    if (before !== null) await before
     this.#isReading = true
     try {
-      let found = id === undefined ? await this.#choose() : id && (await this.#sessions.get(id, NO_TOUCH))
-      const touching = found !== null && isUse ? this.#touch(found) : null
+      const known = this.#session
+      let found = known === undefined ? await this.#find() : known
+      // One whose first cookie is in this response needs no touch.
+      const isNew = known !== undefined && found?.secret !== this.#id
+      const touching = found !== null && isUse && !isNew ? this.#touch(found) : null
       if (touching !== null) found = await touching
+      else if (known !== undefined) return known
       const redeemed = found === null && this.#session === undefined ? await this.#redeem() : null
       // A method that writes has finished since, and its session is the newer one.
-      if (this.#session !== undefined) return this.#session
+      if (this.#session !== known) return this.#session ?? null
       if (redeemed === null) return this.#sendIfDue(found)
       const { session, token, expiresAt } = redeemed
       this.#tokenCookie = { token, maxAge: Math.max(0, Math.ceil((expiresAt - this.#context.now()) / 1000)) }
@@ -327,6 +317,13 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     } finally {
       this.#isReading = false
     }
+  }
+
+  #find(): Promise<Session<Data, Ids> | null> | null {
+    if (IS_DEBUG && !this.#ids.some(isId) && !this.#isInsecure)
+      noSession(this.#setup.cookie.candidates(this.#request.cookie).some(Boolean) ? 'malformed cookie' : 'no cookie')
+    if (this.#id === undefined) return this.#choose()
+    return this.#id && this.#sessions.get(this.#id, NO_TOUCH)
   }
 
   /** Finds out which of several IDs counts. */
@@ -346,7 +343,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     if (tokens.length === 0 || this.#isRefusedInsecure()) return null
     const { recentlyEnded } = this.#context
     const token = tokens.length === 1 ? tokens[0]! : await this.#chooseToken(tokens)
-    if (token === null || recentlyEnded.isSuperseded(this.#keyOfToken(token)!)) return null
+    if (token === null || recentlyEnded.isSuperseded(this.#keyOf(token)!)) return null
     const keys = this.#ids.map(id => this.#context.keyOf(id))
     // A login or a logout that ended one of several may not have seen the token: then that is of another scope.
     if (keys.length > 1 && keys.some(key => recentlyEnded.isEnded(key))) return null
@@ -367,23 +364,14 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return others.length === 0 ? current : null
   }
 
-  /** The session was read with `touch: false`, and is used now. One whose first cookie is in this response needs no touch. */
-  async #use(): Promise<Session<Data, Ids> | null> {
-    const session = this.#session ?? null
-    const touching = session === null || session.secret !== this.#id ? null : this.#touch(session)
-    if (touching === null) return session
-    this.#isReading = true
-    const touched = await touching
-    this.#isReading = false
-    return this.#session === session ? this.#sendIfDue(touched) : (this.#session ?? null)
-  }
-
   /** Writes down that the session is used, if that is due; also where its cookie has to wait for the next response. */
   #touch(session: Session<Data, Ids>): Promise<Session<Data, Ids> | null> | null {
+    const record = recordOf(session)!
+    const now = this.#context.now()
+    if (!isUseDue(this.#context, record, now)) return null
     const canFollow = this.#canFollow()
     if (!canFollow && !this.#request.isLate?.()) return null
-    const now = this.#context.now()
-    if (!isTouchNow(this.#context, recordOf(session)!, now, canFollow)) return null
+    if (!isTouchNow(this.#context, record, now, canFollow)) return null
     const context = this.#context.begin()
     return writeTouch(context, fromSnapshot(context, session), now, canFollow)
   }
@@ -410,29 +398,37 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     anonymous?: { data?: Partial<Input> },
     before: Session<Data, Ids> | null = null,
   ): Promise<Session<Data, Ids> | null> {
+    this.#mayBegin()
     const isSuperseded = () =>
       before === null ? this.#isSuperseded() : this.#context.recentlyEnded.isSuperseded(before.key)
     if (this.#hasEnded || isSuperseded()) return null
     const session = await this.#sessions.create(anonymous)
     // Also if it replaces one that began in this request.
     this.#isProvisional ||= before === null
-    if (!isSuperseded()) return session
-    await this.#sessions.destroy(session)
-    return null
+    if (isSuperseded()) {
+      await this.#sessions.destroy(session)
+      return null
+    }
+    if (before === null) return this.#deliver(session, NONE)
+    const end = async () => {
+      await this.#sessions.destroy(before)
+      this.#context.recentlyEnded.addReplacement(before.key, session.key)
+    }
+    return this.#deliver(session, [end])
   }
 
   /** The last steps with a session that began here. If one fails, or the head went out meanwhile, it ends: no browser has it. */
-  async #deliver<S extends Session<Data, Ids>>(session: S, finish?: () => Promise<S>): Promise<S> {
+  async #deliver<S extends Session<Data, Ids>>(session: S, steps: Steps): Promise<S> {
     try {
-      const finished = finish === undefined ? session : await afterWrite(finish)
+      if (steps.length > 0) await afterWrite(() => eachWrite(steps, async step => step()))
       if (!this.#canSend()) throw headersSent()
-      return this.#send(finished)
+      return this.#send(session)
     } catch (error) {
       this.#setSession(null)
       this.#tokenCookie = 'keep'
       // A login ends with the remember token that it asked for. If that fails too, an event has told, and the session expires.
       const { user, key } = session
-      const isLogin = finish !== undefined && user !== null
+      const isLogin = steps.length > 0 && user !== null
       const ending = isLogin ? this.#sessions.revoke(user.id as UserIdInput<Ids>, key) : this.#sessions.destroy(session)
       await ending.catch(() => {})
       throw error
@@ -495,31 +491,30 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     if (this.#hasLoggedOut) return false
     const { recentlyEnded } = this.#context
     if (this.#ids.some(id => recentlyEnded.isSuperseded(this.#context.keyOf(id)))) return true
-    return this.#wellFormedTokens().some(token => recentlyEnded.isSuperseded(this.#keyOfToken(token)!))
+    return this.#wellFormedTokens().some(token => recentlyEnded.isSuperseded(this.#keyOf(token)!))
   }
 
-  /** `null` if the text cannot be a remember token. */
-  #keyOfToken(token: string): string | null {
-    return parseToken(this.#context.namespace, token)?.key ?? null
+  /** Of a session ID or a remember token; `null` if the text can be neither. */
+  #keyOf(value: string): string | null {
+    return isId(value) ? this.#context.keyOf(value) : (parseToken(this.#context.namespace, value)?.key ?? null)
   }
 
   #wellFormedTokens(): string[] {
-    return this.#setup.rememberCookie.candidates(this.#request.cookie).filter(token => this.#keyOfToken(token) !== null)
+    const values = this.#setup.rememberCookie.candidates(this.#request.cookie)
+    return values.filter(value => parseToken(this.#context.namespace, value) !== null)
   }
 
   /**
    * What ends at a login or a logout beside `own`: first remember tokens, which could start a session again, then the sessions
    * of other cookies, accepted or not, and at last what other services keep.
    */
-  #endings(own: readonly (() => unknown)[] = NONE): readonly (() => unknown)[] {
+  #endings(own: Steps = NONE): Steps {
     const { cookie, rememberCookie } = this.#setup
     const unsent = typeof this.#tokenCookie === 'object' ? [this.#tokenCookie.token] : []
-    const revoke = (token: string) => this.#sessions.revokeRememberToken(token)
-    const keyOf = (id: string) => (isId(id) ? this.#context.keyOf(id) : null)
     return [
-      ...this.#endingsOf(rememberCookie, token => this.#keyOfToken(token), revoke),
-      ...unsent.map(token => () => revoke(token)),
-      ...this.#endingsOf(cookie, keyOf, id => this.#sessions.destroy(id as SessionId)),
+      ...this.#endingsOf(rememberCookie.valuesOfBothNames(this.#request.cookie)),
+      ...this.#endingsOf(unsent),
+      ...this.#endingsOf(cookie.valuesOfBothNames(this.#request.cookie)),
       ...own,
       ...this.#leaving,
     ]
@@ -529,11 +524,12 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
    * What came alone counts as ended before the store answers. Of several the dead ones go on being sent, by cookies of another
    * scope, and must not keep anything from beginning: those that are there end.
    */
-  #endingsOf(cookie: SessionCookie, keyOf: (value: string) => string | null, end: (value: string) => Promise<void>) {
-    const values = cookie.valuesOfBothNames(this.#request.cookie).filter(value => keyOf(value) !== null)
+  #endingsOf(given: readonly string[]) {
+    const values = given.filter(value => this.#keyOf(value) !== null)
     const others = values.slice(0, MOST_VALUES).filter(value => value !== this.#id)
     return others.map(value => async () => {
-      if (values.length === 1 || (await this.#context.begin().storedRecord(keyOf(value)!)) !== null) await end(value)
+      if (values.length > 1 && (await this.#context.begin().storedRecord(this.#keyOf(value)!)) === null) return
+      await (isId(value) ? this.#sessions.destroy(value) : this.#sessions.revokeRememberToken(value))
     })
   }
 
@@ -557,17 +553,10 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#isInsecure
   }
 
-  #conflict(): Error {
-    const key = this.#id ? this.#context.keyOf(this.#id) : null
-    this.#context.reportRefused('conflict', { key, userId: null })
-    return concurrentLogin()
-  }
-
   /** An event for a request that is refused, once for a reason. */
   #reportRefused(reason: RequestRefusal, session: Session<Data, Ids> | null = null): void {
-    this.#reported ??= []
     if (this.#reported.includes(reason)) return
-    this.#reported.push(reason)
+    this.#reported = [...this.#reported, reason]
     if (IS_DEBUG && reason !== 'csrf') noSession(reason === 'insecure' ? 'without HTTPS' : 'another origin')
     const request = this.#request
     this.#context.emit({
@@ -584,18 +573,13 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   /** Runs a method that writes after those that were called before it. `get` does not wait, so that they may call it. */
   async #queued<T>(method: () => Promise<T>): Promise<T> {
     this.#open()
-    const before = this.#lastWrite
-    let end!: () => void
-    const own = new Promise<void>(resolve => {
-      end = resolve
-    })
+    const running = this.#lastWrite === null ? method() : this.#lastWrite.then(method)
+    const own = running.then(IGNORED, IGNORED)
     this.#lastWrite = own
     try {
-      if (before !== null) await before
-      return await method()
+      return await running
     } finally {
       if (this.#lastWrite === own) this.#lastWrite = null
-      end()
     }
   }
 }

@@ -1,7 +1,7 @@
 // The clients, typed by the methods used, and made alike here. None is imported at run time.
 import { quote } from '../../src/text/quote.ts'
-import { Connection, type Means, type Send, Server } from './connection.ts'
-import { NotReady, type NoUse } from './errors.ts'
+import { Connection, type Inner, type Send, Server, sendOf } from './connection.ts'
+import { NotReady } from './errors.ts'
 import { SLOTS, slotOf } from './keys.ts'
 
 /** ioredis 5 and 6, iovalkey: `Redis` (also with sentinels) and `Cluster`. */
@@ -26,57 +26,25 @@ export interface NodeRedisSentinel {
 /** A connected client of Redis or Valkey, standalone, pool, Sentinel or Cluster. */
 export type RedisClient = IoredisClient | NodeRedisClient | NodeRedisCluster | NodeRedisSentinel
 
-/** Sends a command of a call that may take so long, in ms. */
-type SendFor = (args: string[], timeout: number) => Promise<unknown>
-
 /** A master of the servers behind a client. */
 export interface Master {
   /** The first slot that it has, 0 if there are no slots: a master that takes its place after a failover has the same. */
   readonly firstSlot: number
-  readonly send: SendFor
+  /** Sends a command of a call that may take so long, in ms. */
+  send(args: string[], timeout: number): Promise<unknown>
 }
 
 /** The part of any client that the store uses. The shard decides which master gets a command. */
 export interface Link {
   readonly isCluster: boolean
+  readonly server: Server
   /** Why no command can be sent for this shard now, or `null`. The client itself would queue the command. */
   notReady(shard: string): string | null
-  /** Why a connection was left a moment ago, or `null`: another one may be ready soon. */
-  left(): NoUse | null
-  /** Leaves the connections on which calls waited, and nothing came. To be awaited before a command is sent. */
-  leaveSilent(): Promise<void>
   /** Sends a command of a call that may take so long, in ms. */
   send(shard: string, args: string[], timeout: number): Promise<unknown>
   /** All masters, in the order of their first slots. */
   masters(): readonly Master[]
-  /** How often connections have broken so far. The client may send a command again after that. */
-  breaks(): number
 }
-
-// Members of the clients that their public types lack.
-interface Inner {
-  call?(command: string, args: string[]): Promise<unknown>
-  sendCommand?(...args: unknown[]): Promise<unknown>
-  execute?(task: (client: Inner) => Promise<unknown>): Promise<unknown>
-  on?(event: string, listener: (node?: Inner) => void): unknown
-  nodes?(role: string): Inner[]
-  nodeClient?(node: unknown): Promise<Inner> | Inner
-  getMasterNode?(): unknown
-  connect?(): Promise<unknown>
-  destroy?(): unknown
-  disconnect?(reconnect: boolean): void
-  /** The `keyPrefix` of node-redis 6. */
-  readonly _keyPrefix?: string
-  readonly isOpen?: boolean
-  readonly isReady?: boolean
-  readonly isCluster?: boolean
-  readonly status?: string
-  readonly totalClients?: number
-  readonly slots?: readonly unknown[]
-  readonly options?: Record<string, unknown>
-  readonly _options?: Record<string, unknown>
-}
-type NodeRedisNode = { readonly client?: Inner }
 
 const EXPECTED =
   'expected a connected client of node-redis 5 or 6 (createClient, createClientPool, createCluster, createSentinel), or of ioredis 5 or 6 or iovalkey (Redis, Cluster)'
@@ -111,21 +79,28 @@ export function linkTo(given: RedisClient, absent: string): Link {
     throw new TypeError(`the ioredis client is not connected (status '${client.status}'): call connect() first`)
   if (!isIoredis && !client.isOpen)
     throw new TypeError('the node-redis client is not connected: await its connect() first')
-  const server = SERVERS.get(client) ?? new Server()
+  const server = SERVERS.get(client) ?? new Server(client)
   SERVERS.set(client, server)
   const over: Over = (inner, args, timeout, send) => {
-    const known = CONNECTIONS.get(inner)
-    if (known !== undefined) return known.send(args, timeout, absent, send)
-    const means = meansOf(inner, inner !== client)
-    if (typeof (inner.disconnect ?? inner.connect) !== 'function') return means.send(args)
-    const connection = new Connection(server, means)
-    CONNECTIONS.set(inner, connection)
+    let connection = CONNECTIONS.get(inner)
+    if (connection === undefined) {
+      // A wrapper around another client has no connection that could be left.
+      if (typeof (inner.disconnect ?? inner.connect) !== 'function') return sendOf(inner)(args)
+      connection = new Connection(server, inner)
+      CONNECTIONS.set(inner, connection)
+    }
     return connection.send(args, timeout, absent, send)
   }
-  const shape = isIoredis ? ioredis : isCluster ? nodeRedisCluster : isPool ? nodeRedisPool : nodeRedis
-  const { left, leaveSilent } = server
-  const link = { left, leaveSilent, breaks: () => 0, isCluster: false, ...shape(client, over) }
-  return { masters: () => [{ firstSlot: 0, send: (args, timeout) => link.send('', args, timeout) }], ...link }
+  const isReady = () => (isPool ? client.isOpen : (client.isReady ?? client.status === 'ready'))
+  const status = () => (isIoredis ? ` (status '${client.status}')` : '')
+  const link: Link = {
+    server,
+    isCluster: false,
+    notReady: () => (isReady() ? null : NOT_READY + status()),
+    send: (_, args, timeout) => (isPool ? throughPool(client, over, args, timeout) : over(client, args, timeout)),
+    masters: () => [{ firstSlot: 0, send: (args, timeout) => link.send('', args, timeout) }],
+  }
+  return isCluster || client.isCluster ? { ...link, ...clusterOf(client, over) } : link
 }
 
 // For all stores that share a client.
@@ -133,35 +108,6 @@ const SERVERS = new WeakMap<Inner, Server>()
 const CONNECTIONS = new WeakMap<Inner, Connection>()
 /** Sends over one connection: the only way to. `send` is another way to the same one, which follows redirections. */
 type Over = (inner: Inner, args: string[], timeout: number, send?: Send) => Promise<unknown>
-type Shape = Pick<Link, 'notReady' | 'send'> & Partial<Link>
-
-function meansOf(inner: Inner, isPart: boolean): Means {
-  const onReady = (listener: () => void) => inner.on!('ready', listener)
-  if (inner.call !== undefined)
-    return {
-      // An array, because thousands of arguments would not fit on the stack.
-      send: args => inner.call!(args[0]!, args.slice(1)),
-      // A cluster makes its nodes anew; a client by itself needs a strategy for that.
-      canLeave: () => inner.status === 'ready' && (isPart || typeof inner.options?.retryStrategy === 'function'),
-      leave: () => void inner.disconnect!(true),
-      onReady,
-    }
-  const isSentinel = typeof inner.getMasterNode === 'function'
-  const send: Send = args => (isSentinel ? inner.sendCommand!(false, args) : inner.sendCommand!(args))
-  const socket = inner.options?.socket as { reconnectStrategy?: unknown } | undefined
-  return {
-    send,
-    canLeave: () => inner.isReady === true,
-    leave(isSilent) {
-      // The server answers and closes: others on this client lose no more than with any lost connection.
-      if (!isSilent && !isSentinel && socket?.reconnectStrategy !== false) return void send(['QUIT']).catch(() => {})
-      const destroyed = inner.destroy!()
-      // In one turn where that is possible: in another one the application may close its client.
-      return destroyed instanceof Promise ? destroyed.then(() => inner.connect!()) : inner.connect!()
-    },
-    onReady,
-  }
-}
 
 function refuseOptions(client: Inner) {
   const options = { ...client.options, ...client._options } as Record<string, unknown>
@@ -176,106 +122,73 @@ function refuseOptions(client: Inner) {
   if (prefix) throw new TypeError(`remove keyPrefix ${quote(prefix)} from the client and pass prefix to RedisStore`)
 }
 
-/** How often connections of a client have broken, for all stores that share it. */
-const BREAKS = new WeakMap<Inner, { count: number }>()
-function breaksOf(client: Inner, ...events: string[]): () => number {
-  const breaks = BREAKS.get(client) ?? { count: 0 }
-  // The loss of a replica, which gets no command, does not matter: iovalkey tells of many.
-  const count = (node?: Inner) => {
-    if (node?.options?.readOnly !== true) breaks.count++
+async function throughPool(pool: Inner, over: Over, args: string[], timeout: number): Promise<unknown> {
+  // A pool also hands out clients that are reconnecting, which would queue the command.
+  for (let tries = pool.totalClients!; tries >= 0; tries--) {
+    const answer = await pool.execute!(async free => free.isReady && { reply: await over(free, args, timeout) })
+    if (answer) return (answer as { reply: unknown }).reply
   }
-  if (!BREAKS.has(client)) for (const event of events) client.on?.(event, count)
-  BREAKS.set(client, breaks)
-  return () => breaks.count
+  throw new NotReady(NOT_READY)
 }
 
-function ioredis(client: Inner, over: Over): Shape {
-  const isCluster = client.isCluster === true
-  /** A slot has a list of addresses, the master's first. */
-  const addressIn = (slot: unknown) => (slot as readonly string[] | undefined)?.[0]
-  const nodeAt = (address: unknown) =>
-    client.nodes!('master').find(({ options }) => `${options?.host}:${options?.port}` === address)
-  const viaCluster: Send = args => client.call!(args[0]!, args.slice(1))
-  const link: Shape = {
-    isCluster,
-    notReady: () => (client.status === 'ready' ? null : `${NOT_READY} (status '${client.status}')`),
+function clusterOf(client: Inner, over: Over): Partial<Link> {
+  const isIoredis = client.call !== undefined
+  /** What stands for the master of a slot: the first one of its addresses, or an object. */
+  const masterOf = (slot: number) => {
+    const { [slot]: known } = client.slots as readonly ((readonly string[] & { master?: object }) | undefined)[]
+    return isIoredis ? known?.[0] : known?.master
+  }
+  /** The connection to a master, if there is one. */
+  const nodeOf = (master: unknown) =>
+    isIoredis
+      ? client.nodes!('master').find(({ options }) => `${options?.host}:${options?.port}` === master)
+      : (master as { client?: Inner } | undefined)?.client
+  /** Sends to the master of a shard, and follows redirections. */
+  const via = (shard: string): Send =>
+    isIoredis ? sendOf(client) : args => client.sendCommand!(`{${shard}}`, false, args)
+  return {
+    isCluster: true,
+    ...(!isIoredis && {
+      notReady: lookingFor(client, shard => masterOf(slotOf(shard)) as { client?: Inner } | undefined),
+    }),
     send(shard, args, timeout) {
-      const inner = isCluster ? nodeAt(addressIn(client.slots![slotOf(shard)])) : client
-      return inner ? over(inner, args, timeout, viaCluster) : viaCluster(args)
+      const inner = nodeOf(masterOf(slotOf(shard)))
+      return inner ? over(inner, args, timeout, via(shard)) : via(shard)(args)
     },
-    breaks: breaksOf(client, 'close', '-node'),
+    masters() {
+      const masters = new Map<unknown, Master>()
+      for (let firstSlot = 0; firstSlot < SLOTS; firstSlot++) {
+        const master = masterOf(firstSlot) ?? lost()
+        const send: Master['send'] = async (args, timeout) => {
+          const inner = nodeOf(master) ?? (await (client.nodeClient?.(master) ?? lost()))
+          return over(inner.isReady === false ? lost() : inner, args, timeout)
+        }
+        if (!masters.has(master)) masters.set(master, { firstSlot, send })
+      }
+      return [...masters.values()]
+    },
   }
-  const sender =
-    (address: unknown): SendFor =>
-    async (args, timeout) =>
-      over(nodeAt(address) ?? lost(), args, timeout)
-  return isCluster ? { ...link, masters: () => bySlot(client.slots!, addressIn, sender) } : link
 }
-
-const nodeRedis = (client: Inner, over: Over): Shape => ({
-  notReady: () => (client.isReady ? null : NOT_READY),
-  send: (_shard, args, timeout) => over(client, args, timeout),
-  // Only the client of Sentinel sends a command again.
-  ...(client.getMasterNode && { breaks: breaksOf(client, 'topology-change', 'client-error') }),
-})
-
-const nodeRedisPool = (pool: Inner, over: Over): Shape => ({
-  notReady: () => (pool.isOpen ? null : NOT_READY),
-  async send(_shard, args, timeout) {
-    // A pool also hands out clients that are reconnecting, which would queue the command.
-    for (let tries = pool.totalClients!; tries >= 0; tries--) {
-      const answer = await pool.execute!(async free => free.isReady && { reply: await over(free, args, timeout) })
-      if (answer) return (answer as { reply: unknown }).reply
-    }
-    throw new NotReady(NOT_READY)
-  },
-})
 
 /** How often to ask a cluster for a slot whose master is away, in ms. */
 const LOOK_EVERY = 250
 
-function nodeRedisCluster(cluster: Inner, over: Over): Shape {
-  const masterIn = (slot: unknown) => (slot as { master?: NodeRedisNode } | undefined)?.master
-  // A node without a client is not connected yet (`minimizeConnections`): the first command connects it.
-  const isReady = ({ client }: NodeRedisNode) => client === undefined || client.isReady === true
+/** Whether a client of node-redis knows a master that is ready. */
+function lookingFor(cluster: Inner, masterOf: (shard: string) => { client?: Inner } | undefined): Link['notReady'] {
   let lookedAt = Number.NEGATIVE_INFINITY
-  // The client learns of a failover only from MOVED (version 5), or late (version 6). A harmless read provokes it.
-  const look = (shard: string) => {
-    if (performance.now() - lookedAt < LOOK_EVERY) return
-    lookedAt = performance.now()
-    const abortSignal = AbortSignal.timeout(1000)
-    cluster.sendCommand!(undefined, false, ['GET', `{${shard}}`], { abortSignal }).catch(() => {})
+  return shard => {
+    if (!cluster.isOpen || cluster.slots?.length !== SLOTS) return NOT_READY
+    const master = masterOf(shard)
+    // A node without a client is not connected yet (`minimizeConnections`): the first command connects it.
+    if (master && master.client?.isReady !== false) return null
+    // The client learns of a failover only from MOVED (version 5), or late (version 6). A harmless read provokes it.
+    if (performance.now() - lookedAt >= LOOK_EVERY) {
+      lookedAt = performance.now()
+      const abortSignal = AbortSignal.timeout(1000)
+      cluster.sendCommand!(undefined, false, ['GET', `{${shard}}`], { abortSignal }).catch(() => {})
+    }
+    return `${NOT_READY}: the master of this shard is away`
   }
-  return {
-    isCluster: true,
-    notReady(shard) {
-      if (!cluster.isOpen || cluster.slots?.length !== SLOTS) return NOT_READY
-      const master = masterIn(cluster.slots[slotOf(shard)])
-      if (master && isReady(master)) return null
-      look(shard)
-      return `${NOT_READY}: the master of this shard is away`
-    },
-    send(shard, args, timeout) {
-      const send: Send = each => cluster.sendCommand!(`{${shard}}`, false, each)
-      const client = masterIn(cluster.slots![slotOf(shard)])?.client
-      return client ? over(client, args, timeout, send) : send(args)
-    },
-    masters: () =>
-      bySlot(cluster.slots!, masterIn, master => async (args, timeout) => {
-        if (!isReady(master as NodeRedisNode)) lost()
-        return over(await cluster.nodeClient!(master), args, timeout)
-      }),
-    breaks: () => 0,
-  }
-}
-
-function bySlot(slots: readonly unknown[], masterIn: (slot: unknown) => unknown, sender: (master: unknown) => SendFor) {
-  const masters = new Map<unknown, Master>()
-  for (let firstSlot = 0; firstSlot < SLOTS; firstSlot++) {
-    const master = masterIn(slots[firstSlot]) ?? lost()
-    if (!masters.has(master)) masters.set(master, { firstSlot, send: sender(master) })
-  }
-  return [...masters.values()]
 }
 
 function lost(): never {

@@ -1,5 +1,5 @@
 // Sends commands: at once or not at all, never after the deadline, and again if Redis says so.
-import { DEFAULT_STORE_TIMEOUT } from '../../src/contract/store.ts'
+import { DEFAULT_STORE_TIMEOUT, type StoreCall } from '../../src/contract/store.ts'
 import type { Link } from './client.ts'
 import { isPassing, NotReady, refusalOf, SentAgain, saysNo, TooLate } from './errors.ts'
 import { SLOTS, shardOfKey, slotOf } from './keys.ts'
@@ -8,8 +8,11 @@ import type { Script } from './scripts.ts'
 /** The answer of a script: its outcome, and the values that go with it. */
 export type Answer = [outcome: string, ...rest: unknown[]]
 
+/** The arguments of a script that are no keys. */
+export type Args = readonly (string | number)[]
+
 /** The commands of one call of the store: they share a deadline. */
-export interface Call {
+export interface Call extends StoreCall {
   /** On the scale of `performance.now()`. */
   readonly deadline: number
   /** How long the call may take, in ms. */
@@ -17,9 +20,9 @@ export interface Call {
   /** Something has been written: after a failure the outcome is unknown. */
   partly: boolean
 }
-export function callUntil(given: number | undefined): Call {
+export function callOf({ now, deadline: given }: StoreCall): Call {
   const deadline = deadlineOf(given)
-  return { deadline, timeout: deadline - performance.now(), partly: false }
+  return { now, deadline, timeout: deadline - performance.now(), partly: false }
 }
 
 export const deadlineOf = (deadline: number | undefined) => deadline ?? performance.now() + DEFAULT_STORE_TIMEOUT
@@ -42,23 +45,16 @@ export class Commands {
   }
 
   /** Runs a script at the master of `key`. */
-  async run(
-    call: Call,
-    script: Script,
-    key: string,
-    keys: readonly string[],
-    now: number,
-    args: readonly (string | number)[],
-  ): Promise<Answer> {
+  async run(call: Call, script: Script, key: string, keys: readonly string[], args: Args): Promise<Answer> {
     const shard = shardOfKey(key)
-    const rest = [String(now), ...args.map(String)]
+    const rest = [call.now, ...args].map(String)
     let isTwice = false
     const attempt = async () => {
-      const breaks = this.link.breaks()
+      const breaks = this.link.server.breaks
       try {
         return await this.#run(call, script, shard, [String(keys.length), ...keys], rest)
       } finally {
-        isTwice ||= this.link.breaks() !== breaks
+        isTwice ||= this.link.server.breaks !== breaks
       }
     }
     const again = (cause?: unknown) =>
@@ -71,13 +67,8 @@ export class Commands {
     return answer
   }
 
-  async #run(
-    { deadline, timeout }: Call,
-    script: Script,
-    shard: string,
-    keys: string[],
-    args: string[],
-  ): Promise<Answer> {
+  async #run(call: Call, script: Script, shard: string, keys: string[], args: string[]): Promise<Answer> {
+    const { deadline, timeout } = call
     const slot = this.link.isCluster ? slotOf(shard) : 0
     for (;;) {
       const sentAt = performance.now()
@@ -85,22 +76,17 @@ export class Commands {
       // of Node may be early by one.
       const clock = this.#clocks[slot] || this.#lastClock
       const until = clock === 0 ? 0 : Math.floor(clock + deadline) - 2
-      const reply = await this.#evaluate(shard, script, [...keys, String(until), ...args], timeout)
+      const evaluate = (...how: string[]) => this.link.send(shard, [...how, ...keys, String(until), ...args], timeout)
+      const reply = await evaluate('EVALSHA', script.sha).catch(error => {
+        if (refusalOf(error) !== 'NOSCRIPT') throw error
+        // EVAL also fills the script cache of the node that it reaches; SCRIPT LOAD has no key to go by.
+        return evaluate('EVAL', script.source)
+      })
       if (!Array.isArray(reply)) throw new Error('the answer of a script was not understood')
       const [outcome, time, ...rest] = reply
       this.#learn(slot, Number(time), sentAt)
       if (String(outcome) !== 'late') return [String(outcome), ...rest]
       if (performance.now() >= deadline) throw new TooLate('the server came to the command after its deadline')
-    }
-  }
-
-  async #evaluate(shard: string, script: Script, tail: string[], timeout: number): Promise<unknown> {
-    try {
-      return await this.link.send(shard, ['EVALSHA', script.sha, ...tail], timeout)
-    } catch (error) {
-      if (refusalOf(error) !== 'NOSCRIPT') throw error
-      // EVAL also fills the script cache of the node that it reaches; SCRIPT LOAD has no key to go by.
-      return this.link.send(shard, ['EVAL', script.source, ...tail], timeout)
     }
   }
 
@@ -122,14 +108,14 @@ export class Commands {
     const end = deadline - Math.min(100, (deadline - performance.now()) / 4)
     for (let wait = 10; ; wait = Math.min(wait * 2, 200)) {
       try {
-        await this.link.leaveSilent()
+        await this.link.server.leaveSilent()
         const reason = this.link.notReady(shard)
         if (reason !== null) throw new NotReady(reason)
         this.#wasReady = true
         return await attempt()
       } catch (error) {
         const isAway = refusalOf(error) === 'NOTREADY'
-        const left = isAway ? this.link.left() : null
+        const left = isAway ? this.link.server.left() : null
         const isFinal = isAway ? this.#wasReady && left === null : !isPassing(error)
         if (isFinal || performance.now() + wait >= end) throw left ?? error
       }

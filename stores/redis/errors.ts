@@ -1,5 +1,6 @@
 // Reads an error of either client: what became of the command that failed.
 import { SessionStoreError, type StoreOperation } from '../../src/contract/errors.ts'
+import { bareError } from '../../src/text/bare-error.ts'
 
 /** Nothing was sent: the client had no connection. */
 export class NotReady extends Error {}
@@ -30,6 +31,14 @@ export function refusalOf(error: unknown): string | null {
   return REFUSAL.exec(error.message)?.[1] ?? (error.cause === undefined ? null : refusalOf(error.cause))
 }
 
+/** For `catch`: this answer where a key of ours has a value of another type, which somebody else put there. */
+export const orIfForeign =
+  <T>(answer: T) =>
+  (error: unknown): T => {
+    if (refusalOf(error) === 'WRONGTYPE') return answer
+    throw error
+  }
+
 /** Whether Redis sent this error. What a client says by itself begins in lower case, or with one capital. */
 export const isAnswer = (error: unknown) => error instanceof Error && /^-?[A-Z]{2}/.test(error.message)
 
@@ -40,6 +49,10 @@ export const saysNo = (answer: unknown) =>
 /** Whether the same command may succeed in a moment: a slot is moving, or a master is being elected. */
 export const isPassing = (error: unknown) => PASSING.has(refusalOf(error) ?? '')
 
+// ioredis keeps the arguments of a command in a property, and Redis repeats some in its text: a log of the error would show
+// a user's data.
+const withoutArguments = (text: string) => text.replace(/,? with args beginning with:.*$/s, '')
+
 /**
  * The error to reject with, and whether the command may have run. The text from Redis is in the cause, for the log; the message may
  * reach a client of the application.
@@ -47,15 +60,7 @@ export const isPassing = (error: unknown) => PASSING.has(refusalOf(error) ?? '')
 export function storeError(operation: StoreOperation, error: unknown, mayHaveWritten: boolean): SessionStoreError {
   if (error instanceof SessionStoreError) return error
   const outcome = mayHaveWritten ? 'unknown' : 'not-applied'
-  return new SessionStoreError(operation, outcome, `${operation}: the store failed`, { cause: withoutArguments(error) })
-}
-
-// The same error without the command that failed. ioredis keeps its arguments in a property, and Redis repeats some in its
-// text: a log of the error would show a user's data.
-function withoutArguments(error: unknown): Error {
-  if (!(error instanceof Error)) return new Error(`rejected with ${typeof error}`)
-  const message = error.message.replace(/,? with args beginning with:.*$/s, '')
-  const plain = new Error(message, error.cause === undefined ? {} : { cause: withoutArguments(error.cause) })
-  Object.defineProperty(plain, 'name', { value: error.name, configurable: true, writable: true })
-  return plain
+  return new SessionStoreError(operation, outcome, `${operation}: the store failed`, {
+    cause: bareError(error, withoutArguments),
+  })
 }

@@ -5,7 +5,7 @@ import type { ScanPage, SessionRecord } from '../../src/contract/store.ts'
 import { quote } from '../../src/text/quote.ts'
 import type { Master } from './client.ts'
 import type { Call, Commands } from './commands.ts'
-import { NotReady, refusalOf } from './errors.ts'
+import { NotReady, orIfForeign } from './errors.ts'
 import { decode, live, text } from './format.ts'
 import type { Keys } from './keys.ts'
 
@@ -25,7 +25,7 @@ export function positionIn(cursor: string | null) {
 type Position = ReturnType<typeof positionIn>
 
 /** The page that begins at this position. */
-export function page(commands: Commands, keys: Keys, call: Call, position: Position, limit: number, now: number) {
+export function page(commands: Commands, keys: Keys, call: Call, position: Position, limit: number) {
   return commands.again(call, 'AAA', async (): Promise<ScanPage> => {
     const masters = commands.link.masters()
     const number = masters.findIndex(({ firstSlot }) => firstSlot === position.slot)
@@ -46,23 +46,20 @@ export function page(commands: Commands, keys: Keys, call: Call, position: Posit
       return { records: [], forwards: [], next: next(master, '0') }
     const [at, names] = answer as [unknown, unknown[]]
     return {
-      ...(await storedIn(master, keys, names.map(text), now, call)),
+      ...(await storedIn(master, keys, names.map(text), call)),
       next: text(at) === '0' ? next(masters[number + 1], '0') : next(master, text(at)),
     }
   })
 }
 
-async function storedIn(master: Master, keys: Keys, names: readonly string[], now: number, { timeout }: Call) {
+async function storedIn(master: Master, keys: Keys, names: readonly string[], { now, timeout }: Call) {
   const records: SessionRecord[] = []
   const forwards: string[] = []
   await Promise.all(
     names.map(async name => {
       const key = keys.sessionIn(name)
       if (key === null) return
-      const value = await master.send(['GET', name], timeout).catch(error => {
-        if (refusalOf(error) === 'WRONGTYPE') return null
-        throw error
-      })
+      const value = await master.send(['GET', name], timeout).catch(orIfForeign(null))
       const stored = decode(key, value)
       // The next read removes a corrupt value.
       const found = stored === null || 'corrupt' in stored ? null : live(stored, now)

@@ -15,11 +15,11 @@ import {
 } from '../../src/contract/store.ts'
 import { aBoolean, checkOptions, type OptionsOf, rule } from '../../src/text/check-options.ts'
 import { linkTo, type RedisClient } from './client.ts'
-import { type Answer, type Call, Commands, callUntil } from './commands.ts'
-import { NotReady, refusalOf, storeError } from './errors.ts'
+import { type Answer, type Args, type Call, Commands, callOf } from './commands.ts'
+import { NotReady, orIfForeign, refusalOf, storeError } from './errors.ts'
 import { decode, encodeForward, encodeRecord, escaped, live, text } from './format.ts'
 import { isKey, type Keys, keysUnder, shardOfKey, shardOfUser } from './keys.ts'
-import { ValueReads } from './reads.ts'
+import { type ValueReads, valueReads } from './reads.ts'
 import { page, positionIn } from './scan.ts'
 import { DELETE, DELETE_USER, DISCARD, LEAVE, PUT, type Script, UNDO, WRITE } from './scripts.ts'
 
@@ -87,7 +87,7 @@ export class RedisStore implements Store {
     const { prefix = 'coatcheck:', allowEviction = false, singleSlot = false } = options
     this.#keys = keysUnder(prefix, singleSlot ? () => '000' : shardOfUser)
     this.#commands = new Commands(linkTo(client, `${prefix}{000}:`))
-    this.#reads = new ValueReads(this.#commands, this.#keys)
+    this.#reads = valueReads(this.#commands, this.#keys)
     this.#isSafe = allowEviction
   }
 
@@ -95,10 +95,9 @@ export class RedisStore implements Store {
     return this.#keys.shardOf(userId)
   }
 
-  async create(record: SessionRecord, { now, deadline }: StoreCall): Promise<CreateOutcome> {
+  async create(record: SessionRecord, at: StoreCall): Promise<CreateOutcome> {
     this.#requireShard(record)
-    const run = (call: Call) => this.#put(call, record, {}, now, null)
-    return this.#call('create', deadline, run) as Promise<CreateOutcome>
+    return this.#call('create', at, call => this.#put(call, record, {}, null)) as Promise<CreateOutcome>
   }
 
   async replace(
@@ -106,65 +105,64 @@ export class RedisStore implements Store {
     oldVersion: number,
     record: SessionRecord,
     options: ReplaceOptions,
-    { now, deadline }: StoreCall,
+    at: StoreCall,
   ): Promise<ReplaceOutcome> {
     this.#requireShard(record)
     const old = { key: oldKey, version: oldVersion }
     if (!isKey(oldKey)) return 'gone'
     const isAcross = this.#commands.link.isCluster && shardOfKey(oldKey) !== shardOfKey(record.key)
-    return this.#call('replace', deadline, call =>
-      isAcross ? this.#move(call, record, options, now, old) : this.#put(call, record, options, now, old),
+    return this.#call('replace', at, call =>
+      isAcross ? this.#move(call, record, options, old) : this.#put(call, record, options, old),
     )
   }
 
-  async read(key: string, { now, deadline }: StoreCall): Promise<ReadAnswer> {
+  async read(key: string, at: StoreCall): Promise<ReadAnswer> {
     if (!isKey(key)) return null
-    if (!this.#isSafe) await this.#call('read', deadline, async () => {})
+    if (!this.#isSafe) await this.#call('read', at, async () => {})
     try {
-      const value = await this.#reads.read(key, deadline)
+      const value = await this.#reads.read(key, at.deadline)
       const stored = decode(key, value)
-      if (stored === null || !('corrupt' in stored)) return live(stored, now)
-      return await this.#doubt(key, text(value), stored.corrupt, now, deadline)
+      if (stored === null || !('corrupt' in stored)) return live(stored, at.now)
+      return await this.#doubt(key, text(value), stored.corrupt, at)
     } catch (error) {
       if (refusalOf(error) !== 'WRONGTYPE') throw storeError('read', error, false)
-      return this.#doubt(key, '', 'the key is not a string', now, deadline)
+      return this.#doubt(key, '', 'the key is not a string', at)
     }
   }
 
-  update(key: string, version: number, change: RecordChange, { now, deadline }: StoreCall) {
-    const { data, seenAt, expiresAt, writeId } = change
-    return this.#call('update', deadline, async call => {
+  update(key: string, version: number, { data, seenAt, expiresAt, writeId }: RecordChange, at: StoreCall) {
+    return this.#call('update', at, async call => {
       const args = [seenAt, expiresAt, SWEEP_MARGIN, version, writeId, data]
-      const [outcome] = await this.#run(call, WRITE, key, now, args)
+      const [outcome] = await this.#run(call, WRITE, key, args)
       return outcome as 'updated' | 'conflict' | 'gone'
     })
   }
 
-  touch(key: string, seenAt: number, expiresAt: number, { now, deadline }: StoreCall) {
-    return this.#call('touch', deadline, async call => {
-      const [outcome] = await this.#run(call, WRITE, key, now, [seenAt, expiresAt, SWEEP_MARGIN, '', '', ''])
+  touch(key: string, seenAt: number, expiresAt: number, at: StoreCall) {
+    return this.#call('touch', at, async call => {
+      const [outcome] = await this.#run(call, WRITE, key, [seenAt, expiresAt, SWEEP_MARGIN, '', '', ''])
       return outcome as 'touched' | 'gone'
     })
   }
 
-  delete(key: string, { deadline }: StoreCall): Promise<boolean> {
-    return this.#call('delete', deadline, async call => {
+  delete(key: string, at: StoreCall): Promise<boolean> {
+    return this.#call('delete', at, async call => {
       const forwards: string[] = []
-      for (let at = key; ; ) {
-        const [outcome, movedTo] = await this.#run(call, DELETE, at, 0, [], forwards)
+      for (let next = key; ; ) {
+        const [outcome, movedTo] = await this.#run(call, DELETE, next, [], forwards)
         if (outcome !== 'moved') return outcome === 'ended'
         // A forward never changes.
-        forwards.push(this.#keys.session(at))
-        at = text(movedTo)
+        forwards.push(this.#keys.session(next))
+        next = text(movedTo)
       }
     })
   }
 
-  deleteUser(userId: string, options: DeleteUserOptions, { now, deadline }: StoreCall): Promise<number> {
+  deleteUser(userId: string, options: DeleteUserOptions, at: StoreCall): Promise<number> {
     const { exceptKey, minPasswordVersion, minPasswordVersionUntil } = options
     const { index, minVersion, session, shardOf } = this.#keys
     const shard = shardOf(userId)
-    return this.#call('deleteUser', deadline, async call => {
+    return this.#call('deleteUser', at, async call => {
       let excepted = exceptKey !== undefined && shardOfKey(exceptKey) === shard ? [exceptKey] : []
       let count = 0
       for (let members: readonly string[] = []; ; ) {
@@ -172,7 +170,7 @@ export class RedisStore implements Store {
         const keys = [index(userId), minVersion(userId), ...sessions]
         const minimum = [minPasswordVersion ?? '', minPasswordVersionUntil, SWEEP_MARGIN]
         const args = [escaped(userId), 2 + excepted.length, CHUNK, ...minimum]
-        const [outcome, ended, ...others] = await this.#commands.run(call, DELETE_USER, shard, keys, now, args)
+        const [outcome, ended, ...others] = await this.#commands.run(call, DELETE_USER, shard, keys, args)
         if (outcome === 'moved') excepted = [text(ended)]
         else {
           count += Number(ended)
@@ -184,14 +182,11 @@ export class RedisStore implements Store {
     })
   }
 
-  listUser(userId: string, kind: SessionRecord['kind'], { now, deadline }: StoreCall): Promise<SessionRecord[]> {
+  listUser(userId: string, kind: SessionRecord['kind'], at: StoreCall): Promise<SessionRecord[]> {
     const shard = this.#keys.shardOf(userId)
-    return this.#call('listUser', deadline, async call => {
+    return this.#call('listUser', at, async call => {
       const index = ['ZRANGE', this.#keys.index(userId), '0', '-1']
-      const members = await this.#commands.send(call, shard, index).catch(error => {
-        if (refusalOf(error) === 'WRONGTYPE') return []
-        throw error
-      })
+      const members = await this.#commands.send(call, shard, index).catch(orIfForeign([]))
       if (!Array.isArray(members)) throw new Error('the answer of ZRANGE was not understood')
       const records: SessionRecord[] = []
       const seen = new Set<string>()
@@ -201,7 +196,7 @@ export class RedisStore implements Store {
         for (const key of asked) seen.add(key)
         const found = await this.#stored(call, asked)
         for (const stored of found)
-          if ('key' in stored && stored.userId === userId && stored.kind === kind && stored.expiresAt > now)
+          if ('key' in stored && stored.userId === userId && stored.kind === kind && stored.expiresAt > at.now)
             records.push(stored)
         asked = found.flatMap(({ movedTo }) => (movedTo === undefined || seen.has(movedTo) ? [] : movedTo))
       }
@@ -209,9 +204,9 @@ export class RedisStore implements Store {
     })
   }
 
-  async scan(cursor: string | null, limit: number, { now, deadline }: StoreCall): Promise<ScanPage> {
+  async scan(cursor: string | null, limit: number, at: StoreCall): Promise<ScanPage> {
     const position = positionIn(cursor)
-    return this.#call('scan', deadline, call => page(this.#commands, this.#keys, call, position, limit, now))
+    return this.#call('scan', at, call => page(this.#commands, this.#keys, call, position, limit))
   }
 
   // A caller that did not ask `shard` would put the session and its user's index into different slots.
@@ -221,26 +216,13 @@ export class RedisStore implements Store {
   }
 
   /** Runs a script over one session, and over other keys of its shard. */
-  async #run(
-    call: Call,
-    script: Script,
-    key: string,
-    now: number,
-    args: readonly (string | number)[],
-    others: readonly string[] = [],
-  ): Promise<Answer> {
+  async #run(call: Call, script: Script, key: string, args: Args, others: string[] = []): Promise<Answer> {
     if (!isKey(key)) return ['gone']
-    return this.#commands.run(call, script, key, [this.#keys.session(key), ...others], now, args)
+    return this.#commands.run(call, script, key, [this.#keys.session(key), ...others], args)
   }
 
-  async #put(
-    call: Call,
-    record: SessionRecord,
-    { forward }: ReplaceOptions,
-    now: number,
-    old: Old | null,
-    hadParent = false,
-  ): Promise<ReplaceOutcome> {
+  async #put(call: Call, record: SessionRecord, { forward }: ReplaceOptions, old: Old | null, hadParent = false) {
+    const { now } = call
     const { key, userId, parent, expiresAt, absoluteExpiresAt } = record
     const shard = shardOfKey(key)
     const life = Math.max(0, expiresAt - now) + SWEEP_MARGIN
@@ -257,7 +239,7 @@ export class RedisStore implements Store {
     const { session, index, minVersion } = this.#keys
     const keys = [session(key), session(old?.key ?? key)]
     if (userId !== null) keys.push(index(userId), minVersion(userId), session(ownParent ? parent : key))
-    const [outcome] = await this.#commands.run(call, PUT, key, keys, now, args)
+    const [outcome] = await this.#commands.run(call, PUT, key, keys, args)
     return outcome as ReplaceOutcome
   }
 
@@ -265,45 +247,35 @@ export class RedisStore implements Store {
   // The last step decides, and leaves a tombstone with the write ID. By it a repeated call knows its own work, and several
   // logins over one old session know which was first. A process that dies in between leaves both records; no browser has
   // the new ID.
-  async #move(
-    call: Call,
-    record: SessionRecord,
-    options: ReplaceOptions,
-    now: number,
-    old: Old,
-  ): Promise<ReplaceOutcome> {
+  async #move(call: Call, record: SessionRecord, options: ReplaceOptions, old: Old): Promise<ReplaceOutcome> {
     const value = await this.#stringAt(old.key, call)
     if (value === `x ${record.writeId}`) {
       const stored = decode(record.key, await this.#stringAt(record.key, call))
       return stored !== null && 'writeId' in stored && stored.writeId === record.writeId ? 'created' : 'gone'
     }
     const before = decode(old.key, value)
-    if (before === null || !('key' in before) || before.expiresAt <= now) return 'gone'
+    if (before === null || !('key' in before) || before.expiresAt <= call.now) return 'gone'
     if (before.version !== old.version) return 'conflict'
-    const put = await this.#put(call, record, options, now, null, before.parent === record.parent)
+    const put = await this.#put(call, record, options, null, before.parent === record.parent)
     if (put !== 'created') return put
     call.partly = true
     let outcome = ''
     try {
       const args = [old.version, record.writeId, FORWARD_LIFETIME + SWEEP_MARGIN]
-      outcome = (await this.#run(call, LEAVE, old.key, now, args))[0]
+      outcome = (await this.#run(call, LEAVE, old.key, args))[0]
     } finally {
-      if (outcome !== 'ended') await this.#undo(record)
+      if (outcome !== 'ended') {
+        // Has one second, because the deadline of the call may have passed.
+        const undoing = callOf({ now: 0, deadline: performance.now() + 1000 })
+        const index = record.userId === null ? [] : [this.#keys.index(record.userId)]
+        await this.#run(undoing, UNDO, record.key, [record.writeId], index)
+      }
     }
     return outcome === 'ended' ? put : (outcome as 'gone' | 'conflict')
   }
 
-  // Has one second, because the deadline of the call may have passed.
-  async #undo({ key, userId, writeId }: SessionRecord) {
-    const call = callUntil(performance.now() + 1000)
-    await this.#run(call, UNDO, key, 0, [writeId], userId === null ? [] : [this.#keys.index(userId)])
-  }
-
   async #stringAt(key: string, call: Call): Promise<string | null> {
-    const value = await this.#reads.alone(key, call).catch(error => {
-      if (refusalOf(error) === 'WRONGTYPE') return null
-      throw error
-    })
+    const value = await this.#reads.alone(key, call).catch(orIfForeign(null))
     return value === null || value === undefined ? null : text(value)
   }
 
@@ -324,24 +296,20 @@ export class RedisStore implements Store {
 
   // Removes a damaged value only if the server still has exactly that value. We may have read something else: the answer
   // of a connection that the application left in MULTI (`QUEUED`), or a value that was replaced meanwhile.
-  async #doubt(key: string, value: string, corrupt: string, now: number, deadline: number | undefined) {
-    return this.#call('read', deadline, async (call): Promise<ReadAnswer> => {
-      const [outcome] = await this.#run(call, DISCARD, key, 0, [value])
+  async #doubt(key: string, value: string, corrupt: string, at: StoreCall) {
+    return this.#call('read', at, async (call): Promise<ReadAnswer> => {
+      const [outcome] = await this.#run(call, DISCARD, key, [value])
       if (outcome === 'discarded') return { corrupt }
       if (outcome === 'absent') return null
       const stored = decode(key, await this.#reads.alone(key, call))
       if (stored !== null && 'corrupt' in stored)
         throw new Error('the value that was read is not the one that the server has')
-      return live(stored, now)
+      return live(stored, at.now)
     })
   }
 
-  async #call<T>(
-    operation: StoreOperation,
-    deadline: number | undefined,
-    work: (call: Call) => Promise<T>,
-  ): Promise<T> {
-    const call = callUntil(deadline)
+  async #call<T>(operation: StoreOperation, at: StoreCall, work: (call: Call) => Promise<T>): Promise<T> {
+    const call = callOf(at)
     let hasBegun = false
     try {
       if (!this.#isSafe) await this.#commands.again(call, shardOfUser(''), () => this.#check(call))

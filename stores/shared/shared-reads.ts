@@ -30,7 +30,7 @@ interface Reader<A> {
 export class SharedReads<A> {
   readonly #most: number
   readonly #ask: (keys: readonly string[], deadline: number) => Promise<readonly A[]>
-  readonly #groupOf: ((key: string) => unknown) | null
+  readonly #groupOf: (key: string) => unknown
   #readers: Reader<A>[] = []
 
   /**
@@ -40,11 +40,11 @@ export class SharedReads<A> {
   constructor(
     most: number,
     ask: (keys: readonly string[], deadline: number) => Promise<readonly A[]>,
-    groupOf?: (key: string) => unknown,
+    groupOf: (key: string) => unknown = () => null,
   ) {
     this.#most = most
     this.#ask = ask
-    this.#groupOf = groupOf ?? null
+    this.#groupOf = groupOf
   }
 
   /** The answer for a key. Readers of the same key in the same turn get the same one. */
@@ -61,25 +61,15 @@ export class SharedReads<A> {
       this.#askFor([readers[0]!.key], [readers])
       return
     }
-    const byKey = new Map<string, Reader<A>[]>()
+    const groups = new Map<unknown, Map<string, Reader<A>[]>>()
     for (const reader of readers) {
+      const group = this.#groupOf(reader.key)
+      const byKey = groups.get(group) ?? new Map<string, Reader<A>[]>()
       const others = byKey.get(reader.key)
-      if (others === undefined) byKey.set(reader.key, [reader])
+      if (others === undefined) groups.set(group, byKey.set(reader.key, [reader]))
       else others.push(reader)
     }
-    const groupOf = this.#groupOf
-    if (groupOf === null) {
-      this.#askInParts(byKey)
-      return
-    }
-    const groups = new Map<unknown, Map<string, Reader<A>[]>>()
-    for (const [key, others] of byKey) {
-      const group = groupOf(key)
-      const there = groups.get(group)
-      if (there === undefined) groups.set(group, new Map([[key, others]]))
-      else there.set(key, others)
-    }
-    for (const there of groups.values()) this.#askInParts(there)
+    for (const byKey of groups.values()) this.#askInParts(byKey)
   }
 
   #askInParts(byKey: ReadonlyMap<string, Reader<A>[]>): void {

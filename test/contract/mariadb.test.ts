@@ -9,16 +9,19 @@ import { type MariadbDatabase, sharedMariadb } from '../support/services/mariadb
 describeEngine('mariadb', 'the MySQL store on MariaDB', () => {
   let server: MariadbDatabase
   let pool: mysql.Pool
+  let second: mysql.Pool
   beforeAll(async () => {
     server = await sharedMariadb()
     pool = server.pool({ connectionLimit: 10 })
+    second = server.pool({ connectionLimit: 10 })
   })
   afterAll(() => server?.stop())
 
-  const open = async (given: ConstructorParameters<typeof MysqlStore>[0] = pool) => {
-    const store = new MysqlStore(given)
-    await store.migrate()
-    return store
+  type Given = ConstructorParameters<typeof MysqlStore>[0]
+  const open = async (of: (pool: mysql.Pool) => Given = pool => pool) => {
+    const stores = [new MysqlStore(of(pool)), new MysqlStore(of(second))] as const
+    await stores[0].migrate()
+    return stores
   }
   const corrupt = async (_: unknown, key: string) => {
     await pool.query('UPDATE coatcheck_sessions SET version = -1 WHERE id = ?', [key])
@@ -34,6 +37,6 @@ describeEngine('mariadb', 'the MySQL store on MariaDB', () => {
     ['a pool of mysql2', (pool: mysql.Pool) => pool.pool],
     ['what an application made of a pool', (pool: mysql.Pool) => ({ getConnection: () => pool.getConnection() })],
   ] as const)('behaves like the reference model with %s', (_, of) =>
-    modelTest(fc, () => open(of(pool)), undefined, { runs: 10 }),
+    modelTest(fc, () => open(of), undefined, { runs: 10 }),
   )
 })

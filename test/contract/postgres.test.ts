@@ -9,16 +9,18 @@ import { type PostgresDatabase, sharedPostgres } from '../support/services/postg
 describeEngine('postgresql', 'the PostgreSQL store', () => {
   let server: PostgresDatabase
   let pool: pg.Pool
+  let second: pg.Pool
   beforeAll(async () => {
     server = await sharedPostgres()
     pool = server.pool({ max: 10 })
+    second = server.pool({ max: 10 })
   })
   afterAll(() => server?.stop())
 
   const open = async (options = {}) => {
-    const store = new PostgresStore(pool, options)
-    await store.migrate()
-    return store
+    const stores = [new PostgresStore(pool, options), new PostgresStore(second, options)] as const
+    await stores[0].migrate()
+    return stores
   }
   const corrupt = async (_: unknown, key: string) => {
     await pool.query('UPDATE coatcheck_sessions SET version = -1 WHERE id = $1', [key])

@@ -7,8 +7,8 @@ import { describeEngine } from '../support/services/engines.ts'
 
 describeEngine('redis', 'the Redis store on a Redis Cluster', () => {
   onRedis('cluster', 'ioredis 6 cluster', (open, options) => {
-    testStore(it, async () => new RedisStore((await open()).client), undefined, { ...options, runs: 25 })
-    it('behaves like the reference model', () =>
-      modelTest(fc, async () => new RedisStore((await open()).client), undefined, { runs: 25 }))
+    const openStores = () => open(client => new RedisStore(client))
+    testStore(it, openStores, undefined, { ...options, runs: 25 })
+    it('behaves like the reference model', () => modelTest(fc, openStores, undefined, { runs: 25 }))
   })
 })

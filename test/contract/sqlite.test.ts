@@ -8,22 +8,22 @@ import { type OpenDatabase, openSqlite, SQLITE_DRIVERS, sqliteFile } from '../su
 for (const driver of SQLITE_DRIVERS)
   describeEngine(driver, `the SQLite store with ${driver}`, () => {
     const { file, remove } = sqliteFile()
-    let database: OpenDatabase | undefined
+    let databases: [OpenDatabase, OpenDatabase] | undefined
     afterAll(() => {
-      database?.close()
+      for (const database of databases ?? []) database.close()
       remove()
     })
 
     const open = async () => {
-      database ??= openSqlite(driver, file)
-      const store = new SqliteStore(database)
-      await store.migrate()
-      return store
+      databases ??= [openSqlite(driver, file), openSqlite(driver, file)]
+      const stores = [new SqliteStore(databases[0]), new SqliteStore(databases[1])] as const
+      await stores[0].migrate()
+      return stores
     }
     const corrupt = async (_: unknown, key: string) => {
-      database?.exec(`UPDATE coatcheck_sessions SET version = -1 WHERE id = '${key}'`)
+      databases?.[0].exec(`UPDATE coatcheck_sessions SET version = -1 WHERE id = '${key}'`)
     }
-    const rename = async (from: string, to: string) => database?.exec(`ALTER TABLE ${from} RENAME TO ${to}`)
+    const rename = async (from: string, to: string) => databases?.[0].exec(`ALTER TABLE ${from} RENAME TO ${to}`)
     const outage = async () => {
       await rename('coatcheck_sessions', 'elsewhere')
       return () => rename('elsewhere', 'coatcheck_sessions')

@@ -115,8 +115,15 @@ function inStart(routes: string, initial = ''): string {
 
 /** The files beside the modules of a page: what the page saves under a name, and the store that is not of the page. */
 export function filesOf(page: string): Map<string, string> {
-  const anyStore =
-    "import { MemoryStore } from 'coatcheck/stores/memory'\nexport class MyStore extends MemoryStore {}\n"
+  const anyStore = `import { MemoryStore } from 'coatcheck/stores/memory'
+const database = new MemoryStore()
+export class MyStore extends MemoryStore {
+  constructor() {
+    super()
+    return database
+  }
+}
+`
   const saved = modulesOf(page).filter(({ markers }) => markers.has('save'))
   return new Map([
     ['my-store.mjs', anyStore],

@@ -1,8 +1,7 @@
 // An engine over a pool of connections. Each call takes one, and gives it back or destroys it.
-import { within } from '../../../src/time/within.ts'
 import type { Dialect, Engine, Mode, Outcome, Row, Steps, Values } from './engine.ts'
 import { follow } from './engine.ts'
-import { type Failure, Refusal, TooLate } from './retry.ts'
+import { answerBy, type Failure, Refusal, TooLate } from './retry.ts'
 
 /** How long a connection may take to end a statement that was given up, and how often the server is asked to, in ms. */
 const ENDING = 2000
@@ -42,19 +41,10 @@ interface Known {
   primaryAt: number
 }
 
-/** The answer did not come in time. */
-class GivenUp extends Refusal {
-  constructor() {
-    super('the database did not answer in time', { outcome: 'unknown' })
-  }
-}
-
 // The application left a transaction open. Destroying the connection rolls it back, with our statements in it; they run again
 // on another connection.
 const leftOpen = (cause?: unknown) =>
   new Refusal('a connection came back to the pool with a transaction open', { retry: true, destroy: true }, cause)
-
-const asItIs = <T>(answer: T) => answer
 
 type Ask = (sql: string, values: Values) => Promise<Outcome>
 
@@ -126,18 +116,14 @@ export class PoolEngine<C extends object> implements Engine {
     const never = Number.NEGATIVE_INFINITY
     const known = this.#known.get(connection) ?? { metAt: now, askedAt: never, primaryAt: never }
     this.#known.set(connection, known)
-    if (known.primaryAt >= this.#refusedAt) return
-    if (now - known.askedAt > ASK_AGAIN) {
+    if (known.primaryAt < this.#refusedAt && now - known.askedAt > ASK_AGAIN) {
       known.askedAt = now
-      const [row] = await ask(isReplica, {}).then(
-        ({ rows }) => rows,
-        error => {
-          throw new Refusal((error as Error).message, { retry: true, destroy: true }, error)
-        },
-      )
-      if (Number(row?.replica) === 0) known.primaryAt = now
-      if (known.primaryAt >= this.#refusedAt) return
+      const { rows } = await ask(isReplica, {}).catch(error => {
+        throw new Refusal((error as Error).message, { retry: true, destroy: true }, error)
+      })
+      if (Number(rows[0]?.replica) === 0) known.primaryAt = now
     }
+    if (known.primaryAt >= this.#refusedAt) return
     throw new Refusal('read-only: this server became a replica, which may not have the last logouts', {
       retry: true,
       destroy: now - known.metAt > LEAVE_AGAIN,
@@ -164,7 +150,7 @@ export class PoolEngine<C extends object> implements Engine {
       isLate = true
       return new Refusal('no connection of the pool became free in time')
     }
-    return within(end, taken, { accept: asItIs, failed: asItIs, late })
+    return answerBy(end, taken, late)
   }
 
   async #ask(connection: C, sql: string, values: Values, end: number): Promise<Outcome> {
@@ -178,9 +164,9 @@ export class PoolEngine<C extends object> implements Engine {
     )
     const late = () => {
       this.#giveUp(connection)
-      return new GivenUp()
+      return new Refusal('the database did not answer in time', { outcome: 'unknown' })
     }
-    return within(end, answered, { accept: asItIs, failed: asItIs, late })
+    return answerBy(end, answered, late)
   }
 
   // A statement that waits for a lock outlives its connection, so it must be cancelled. The connection is kept until the
@@ -203,8 +189,8 @@ export class PoolEngine<C extends object> implements Engine {
   #rollBack(connection: C): void {
     this.#ask(connection, this.#driver.rollBack, {}, performance.now() + ENDING).then(
       () => this.#driver.release(connection, false),
-      error => {
-        if (!(error instanceof GivenUp)) this.#driver.release(connection, true)
+      () => {
+        if (!this.#givenUp.has(connection)) this.#driver.release(connection, true)
       },
     )
   }

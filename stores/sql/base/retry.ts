@@ -1,6 +1,7 @@
 // The retry loop of all methods, and the error that a caller gets.
 import { setTimeout } from 'node:timers/promises'
 import { isReading, SessionStoreError, type StoreOperation } from '../../../src/contract/errors.ts'
+import { within } from '../../../src/time/within.ts'
 import { withoutValues } from './causes.ts'
 
 /** How long a call without a deadline waits and retries, in ms. */
@@ -58,6 +59,11 @@ export const unusable = (message: string) => new Refusal(message, {}, new TypeEr
 /** When a call has to be over, on the scale of `performance.now()`. */
 export const endOf = (deadline: number | undefined): number =>
   deadline === undefined ? performance.now() + NO_DEADLINE : deadline - HEADSTART
+
+const asItIs = <T>(answer: T) => answer
+/** The answer by `end`; the error that `late` gives if there is none by then. */
+export const answerBy = <T>(end: number, answer: Promise<T>, late: () => Refusal): Promise<T> =>
+  within(end, answer, { accept: asItIs, failed: asItIs, late })
 
 /** The message is neutral, since it may reach a client; the driver's error is the cause. */
 export function storeError(operation: StoreOperation, error: unknown, failure: Failure): SessionStoreError {

@@ -11,7 +11,7 @@ import {
   type Steps,
   type Values,
 } from '../base/engine.ts'
-import { type Failure, NOT_MIGRATED, Refusal, TooLate } from '../base/retry.ts'
+import { answerBy, type Failure, NOT_MIGRATED, Refusal, TooLate } from '../base/retry.ts'
 import { has } from '../sqlite/driver.ts'
 import { SQLITE } from '../sqlite/engine.ts'
 
@@ -80,20 +80,13 @@ export class D1Engine implements Engine {
       const compiled = compile(text, '?')
       return this.#client.prepare(compiled.text).bind(...bind(compiled, values))
     })
-    const answers = await this.#answer(this.#client.batch(queries), end)
+    const late = () => new Refusal('the database did not answer in time', { outcome: 'unknown' })
+    const answers = await answerBy(end, this.#client.batch(queries), late)
     if (!Array.isArray(answers) || answers.length !== queries.length)
       throw unfit('its batch() does not answer each statement')
     return answers.map(({ results, meta }) => {
       if (!Array.isArray(results)) throw unfit('its batch() gives no rows')
       return { rows: results as Row[], changed: Number(meta?.changes ?? 0) }
-    })
-  }
-
-  #answer<T>(work: Promise<T>, end: number): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const late = new Refusal('the database did not answer in time', { outcome: 'unknown' })
-      const timer = setTimeout(reject, Math.max(1, end - performance.now()), late)
-      work.finally(() => clearTimeout(timer)).then(resolve, reject)
     })
   }
 }

@@ -1,7 +1,7 @@
 // A pool of mysql2, for the engine that takes a connection for each call.
 import { bind, type Compiled, compile, type Dialect, type Outcome, type Row, type Values } from '../base/engine.ts'
 import type { Driver } from '../base/pool.ts'
-import { Refusal } from '../base/retry.ts'
+import { answerBy, Refusal } from '../base/retry.ts'
 import { failureOf, type MysqlConnection, type MysqlPool, type MysqlPromisePool } from './client.ts'
 
 type Answer = (error: unknown, outcome?: Outcome) => void
@@ -232,15 +232,11 @@ export class MysqlDriver implements Driver<MysqlConnection> {
   }
 
   #say(connection: MysqlConnection, sql: string): Promise<readonly Row[]> {
-    return new Promise((resolve, reject) => {
-      const late = new Refusal('the database did not answer in time', { destroy: true })
-      const timer = setTimeout(reject, PREPARING, late)
-      this.send(connection, sql, {}, (error, outcome) => {
-        clearTimeout(timer)
-        if (outcome === undefined) reject(error)
-        else resolve(outcome.rows)
-      })
-    })
+    const said = new Promise<readonly Row[]>((resolve, reject) =>
+      this.send(connection, sql, {}, (error, outcome) => (outcome ? resolve(outcome.rows) : reject(error))),
+    )
+    const late = () => new Refusal('the database did not answer in time', { destroy: true })
+    return answerBy(performance.now() + PREPARING, said, late)
   }
 }
 

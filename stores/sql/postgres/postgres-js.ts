@@ -1,6 +1,7 @@
 // The `sql` of `postgres`. It chooses the connection of each statement by itself, and keeps one for a transaction only:
 // `reserve()` of version 3.4 loses connections while the server is away for a moment.
 import { setImmediate } from 'node:timers'
+import { warnOnce } from '../../../src/text/warn-once.ts'
 import { bind, type Outcome, type Value, type Values } from '../base/engine.ts'
 import type { Driver } from '../base/pool.ts'
 import type { Failure } from '../base/retry.ts'
@@ -204,8 +205,6 @@ function withoutConnection(error: unknown): Refusal {
 export const isPostgresJs = (given: unknown): given is PostgresJs =>
   typeof given === 'function' && typeof (given as { unsafe?: unknown }).unsafe === 'function'
 
-let isWarned = false
-
 /** Refuses a `sql` that is not the whole pool, or changes the rows that come back. @throws TypeError */
 export function checkPostgresJs(sql: PostgresJs): PostgresJs {
   if (typeof sql.begin !== 'function')
@@ -214,12 +213,10 @@ export function checkPostgresJs(sql: PostgresJs): PostgresJs {
     )
   if (typeof sql.options?.transform?.row?.from === 'function')
     throw new TypeError('PostgresStore cannot use a client with transform.row: give it one of its own')
-  if (sql.options?.fetch_types !== false && !isWarned) {
-    isWarned = true
-    process.emitWarning(
+  if (sql.options?.fetch_types !== false)
+    warnOnce(
+      'COATCHECK_FETCH_TYPES',
       'PostgresStore: give postgres() `fetch_types: false`, else a connection that is cut while it begins ends the process',
-      { type: 'CoatcheckWarning', code: 'COATCHECK_FETCH_TYPES' },
     )
-  }
   return sql
 }

@@ -145,8 +145,8 @@ class TrimsText extends ReferenceStore {
 }
 
 const TWINS = [
-  'tells a session of another user or another instant from a repetition, though key and write ID are the same',
-  'tells a login of another user or another instant from the same replace repeated, though key and write ID are the same',
+  'tells a session of another user or another instant from a repetition with its key and write ID',
+  'tells a login of another user or another instant from a repeated replace with its key and write ID',
 ]
 
 export const writes: readonly WrongStore[] = [
@@ -223,7 +223,7 @@ export const writes: readonly WrongStore[] = [
     mistake: 'does not look for the parent',
     open: () => new CreatesOrphans(),
     caughtBy: [
-      'answers orphan where the parent was never stored, has expired, was ended or has another key, and writes nothing',
+      'answers orphan where the parent was never stored, has expired, has ended or moved on, and writes nothing',
     ],
   },
   {

@@ -43,7 +43,7 @@ describeEngine('redis', 'a Redis user who may do no more than the documentation 
       await client.connect()
     })
     afterAll(() => client.destroy())
-    testStore(it, () => new RedisStore(client), undefined, { runs: 10, rounds: 3 })
+    testStore(it, () => [new RedisStore(client), new RedisStore(client)], undefined, { runs: 10, rounds: 3 })
   })
 
   describe('with ioredis', () => {
@@ -53,7 +53,10 @@ describeEngine('redis', 'a Redis user who may do no more than the documentation 
       await client.ping()
     })
     afterAll(() => client.disconnect())
-    testStore(clientCases(it), () => new RedisStore(client), undefined, { runs: 10, rounds: 3 })
+    testStore(clientCases(it), () => [new RedisStore(client), new RedisStore(client)], undefined, {
+      runs: 10,
+      rounds: 3,
+    })
   })
 
   it('is told what is missing where something is', async () => {

@@ -1,5 +1,5 @@
-import { SessionManager, type SessionStoreError } from 'coatcheck'
-import { RedisStore, type RedisStoreOptions } from 'coatcheck/stores/redis'
+import { type Duration, SessionManager, type SessionStoreError } from 'coatcheck'
+import { RedisStore } from 'coatcheck/stores/redis'
 import { describe, expect, it } from 'vitest'
 import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from '../../support/redis/clients.ts'
 import { startBehindProxies, startPair } from '../../support/redis/failures.ts'
@@ -12,11 +12,11 @@ const LONG = process.env.COATCHECK_LONG === '1'
 const clients = (...kinds: Record<string, unknown>[]) =>
   kinds.flatMap(kind => Object.keys(kind)).filter(name => LONG || !/5 (?:pool|cluster|sentinel)/.test(name))
 const ada = { user: { id: 'ada', name: 'Ada' } }
-const managerOver = ({ client }: Pick<OpenClient, 'client'>, options: RedisStoreOptions = {}) =>
+const managerOver = ({ client }: Pick<OpenClient, 'client'>, storeTimeout: Duration = '1s') =>
   new SessionManager({
-    store: new RedisStore(client, options),
+    store: new RedisStore(client),
     userIds: 'string',
-    storeTimeout: '1s',
+    storeTimeout,
     sweepInterval: false,
   })
 const outcomeOf = (work: Promise<unknown>) => work.then(String, (error: SessionStoreError) => error)
@@ -28,7 +28,7 @@ const RIGHTS =
 
 describeEngine('redis', 'a connection of no use', () => {
   describe('whose primary became a replica', () => {
-    it.each([
+    it.concurrent.each([
       ...clients(STANDALONE).map(name => [name, 'redis://'] as const),
       ['node-redis 6', 'redis://coats:secret@'] as const,
       ['ioredis 6', 'redis://coats:secret@'] as const,
@@ -44,7 +44,7 @@ describeEngine('redis', 'a connection of no use', () => {
         for (const { cli } of [pair.old, pair.next]) expect(await cli(...rights)).toBe('OK')
         const open = await STANDALONE[name]!(`${url}127.0.0.1:${pair.address.port}`)
         const elsewhere = await STANDALONE['node-redis 6']!(pair.next.url)
-        const [sessions, others] = [managerOver(open), managerOver(elsewhere)]
+        const [sessions, others] = [managerOver(open, '500ms'), managerOver(elsewhere)]
         const { secret } = await until('a login', () => sessions.create(ada))
         await pair.failOver()
         await until('a logout', () => others.destroy(secret))
@@ -80,7 +80,7 @@ describeEngine('redis', 'a connection of no use', () => {
       },
     )
 
-    it.each(clients(STANDALONE))(
+    it.concurrent.each(clients(STANDALONE))(
       'a login waits for the new one within its time: %s',
       {
         timeout: 60_000,
@@ -103,7 +103,7 @@ describeEngine('redis', 'a connection of no use', () => {
       },
     )
 
-    it('goes on reading through a wrapper, which can neither be left nor is asked', async () => {
+    it.concurrent('goes on reading through a wrapper, which can neither be left nor is asked', async () => {
       const pair = await startPair()
       const open = await STANDALONE['node-redis 6']!(`redis://127.0.0.1:${pair.address.port}`)
       const { client } = open as unknown as { client: { sendCommand(args: string[]): Promise<unknown> } }
@@ -119,10 +119,12 @@ describeEngine('redis', 'a connection of no use', () => {
       await pair.stop()
     })
 
-    it('is left once in three seconds at most where roles change to and fro', { timeout: 60_000 }, async () => {
+    it.concurrent('is left once in three seconds at most where roles change to and fro', {
+      timeout: 60_000,
+    }, async () => {
       const pair = await startPair()
       const open = await STANDALONE['ioredis 6']!(`redis://127.0.0.1:${pair.address.port}`)
-      const sessions = managerOver(open)
+      const sessions = managerOver(open, '250ms')
       const { secret } = await until('a login', () => sessions.create(ada))
       const began = performance.now()
       for (let times = 0; times < 20; times++) {
@@ -140,7 +142,7 @@ describeEngine('redis', 'a connection of no use', () => {
   })
 
   describe('that is silent', () => {
-    it.each(clients(STANDALONE, CLUSTER, SENTINEL))(
+    it.concurrent.each(clients(STANDALONE, CLUSTER, SENTINEL))(
       'is left, and a write without an answer is unknown: %s',
       {
         timeout: 90_000,
@@ -175,7 +177,7 @@ describeEngine('redis', 'a connection of no use', () => {
       },
     )
 
-    it.each(['node-redis 6', 'ioredis 6'])(
+    it.concurrent.each(['node-redis 6', 'ioredis 6'])(
       'is left once while its server is stopped, and nothing is lost: %s',
       {
         timeout: 60_000,
@@ -222,7 +224,7 @@ describeEngine('redis', 'a connection of no use', () => {
       },
     )
 
-    it.each(['node-redis 6', 'ioredis 6'])(
+    it.concurrent.each(['node-redis 6', 'ioredis 6'])(
       'is not taken for one that waits for others: %s',
       {
         timeout: 30_000,
@@ -245,7 +247,9 @@ describeEngine('redis', 'a connection of no use', () => {
     )
   })
 
-  it('is left alone while its server is away, and node-redis goes on by itself', { timeout: 60_000 }, async () => {
+  it.concurrent('is left alone while its server is away, and node-redis goes on by itself', {
+    timeout: 60_000,
+  }, async () => {
     const place = await startBehindProxies('node-redis 6')
     const sessions = managerOver(place)
     const { secret } = await until('a login', () => sessions.create(ada))

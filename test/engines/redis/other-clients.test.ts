@@ -56,7 +56,7 @@ describeEngine('redis', 'the Redis store with other clients', () => {
       await on().set(`${prefix}{${key.slice(0, 3)}}:${key.slice(3)}`, 's 1 careless', 'PX', 600_000)
     }
     const open = () => new RedisStore(client(), { prefix })
-    testStore(clientCases(it, { long }), open, undefined, { corrupt, runs: 5 })
+    testStore(clientCases(it, { long }), () => [open(), open()], undefined, { corrupt, runs: 5 })
   }
 
   describeEngine('other clients', 'iovalkey', () => {

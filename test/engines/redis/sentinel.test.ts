@@ -7,8 +7,8 @@ import { describeEngine } from '../../support/services/engines.ts'
 
 describeEngine('redis', 'the Redis store behind Sentinel', () => {
   onRedis('sentinel', 'node-redis 6 sentinel', (open, options) => {
-    testStore(it, async () => new RedisStore((await open()).client), undefined, { ...options, runs: 10, rounds: 4 })
-    it('behaves like the reference model', () =>
-      modelTest(fc, async () => new RedisStore((await open()).client), undefined, { runs: 10 }))
+    const openStores = () => open(client => new RedisStore(client))
+    testStore(it, openStores, undefined, { ...options, runs: 10, rounds: 4 })
+    it('behaves like the reference model', () => modelTest(fc, openStores, undefined, { runs: 10 }))
   })
 })

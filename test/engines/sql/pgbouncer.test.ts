@@ -19,12 +19,14 @@ describeEngine('pgbouncer', 'the PostgreSQL store through pgbouncer in transacti
   let server: PostgresServer
   let pooler: PgbouncerServer
   let pool: pg.Pool
+  let second: pg.Pool
   let admin: pg.Pool
   beforeAll(async () => {
     server = await startPostgres()
     pooler = await startPgbouncer(server, SERVERS)
     // More clients than connections to the server, so that they do share them.
     pool = pooler.pool({ max: 4 * SERVERS })
+    second = pooler.pool({ max: 4 * SERVERS })
     admin = server.pool()
     await new PostgresStore(admin, { table: 'pooled' }).migrate()
   })
@@ -35,9 +37,9 @@ describeEngine('pgbouncer', 'the PostgreSQL store through pgbouncer in transacti
 
   describe('the contract', () => {
     const open = async (options = {}) => {
-      const store = new PostgresStore(pool, { table: 'pooled', ...options })
-      await store.migrate()
-      return store
+      const stores = [pool, second].map(each => new PostgresStore(each, { table: 'pooled', ...options }))
+      await stores[0]!.migrate()
+      return stores as [PostgresStore, PostgresStore]
     }
     const corrupt = async (_: unknown, key: string) => {
       await admin.query('UPDATE pooled SET version = -1 WHERE id = $1', [key])

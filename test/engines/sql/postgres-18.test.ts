@@ -12,9 +12,11 @@ import { type PostgresServer, startPostgres } from '../../support/services/postg
 describeEngine('postgresql 18', 'the PostgreSQL store on PostgreSQL 18', () => {
   let server: PostgresServer
   let pool: pg.Pool
+  let second: pg.Pool
   beforeAll(async () => {
     server = await startPostgres({}, { programs: NEWER_POSTGRES })
     pool = server.pool({ max: 10 })
+    second = server.pool({ max: 10 })
   })
   afterAll(() => server?.stop())
 
@@ -24,9 +26,9 @@ describeEngine('postgresql 18', 'the PostgreSQL store on PostgreSQL 18', () => {
   })
 
   const open = async () => {
-    const store = new PostgresStore(pool)
-    await store.migrate()
-    return store
+    const stores = [new PostgresStore(pool), new PostgresStore(second)] as const
+    await stores[0].migrate()
+    return stores
   }
   const corrupt = async (_: unknown, key: string) => {
     await pool.query('UPDATE coatcheck_sessions SET version = -1 WHERE id = $1', [key])

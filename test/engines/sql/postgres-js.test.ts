@@ -7,9 +7,11 @@ import postgres from 'postgres'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { clientCases } from '../../support/client-cases.ts'
 import { within } from '../../support/deadlines.ts'
+import { blocksOf } from '../../support/pages.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { type PostgresDatabase, sharedPostgres } from '../../support/services/postgres.ts'
 import { until } from '../../support/services/process.ts'
+import { startProxy } from '../../support/services/proxy.ts'
 import { failure, survive } from '../../support/sql/given-up.ts'
 import { isLive, NOW, newKey, newWriteId, record } from '../../support/sql/records.ts'
 
@@ -35,11 +37,12 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
   const waiting = async () =>
     (await admin.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")).rowCount!
 
-  let store: PostgresStore | undefined
+  let stores: [PostgresStore, PostgresStore] | undefined
   const open = async () => {
-    store ??= new PostgresStore(server.postgresJs({ max: 10 }), { table: 'suite' })
-    await store.migrate()
-    return store
+    const make = () => new PostgresStore(server.postgresJs({ max: 10 }), { table: 'suite' })
+    stores ??= [make(), make()]
+    await stores[0].migrate()
+    return stores
   }
   const corrupt = async (_: unknown, key: string) => {
     await admin.query('UPDATE suite SET version = -1 WHERE id = $1', [key])
@@ -131,6 +134,32 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
       }
       await expect(answer).resolves.toBeTruthy()
     }
+  })
+
+  it('leaves a connection that falls silent by the socket that its page shows', { timeout: 60_000 }, async () => {
+    const [code] = blocksOf('docs/stores/postgresql.md').flatMap(
+      ({ code }) => /^function watched[\s\S]*?^}$/m.exec(code) ?? [],
+    )
+    const watched = new Function('connect', `${code}; return watched`)(connect)
+    const proxy = await startProxy(server.port)
+    // Its types lack the socket.
+    const options = { port: proxy.port, fetch_types: false, max: 1, backoff: () => 0.05, socket: watched } as object
+    const sql = server.postgresJs(options)
+    const store = new PostgresStore(sql)
+    const one = record({ userId: '307' })
+    await store.create(one, { now: NOW })
+    const before = proxy.connections()
+    proxy.silence()
+    const write = failure(store.touch(one.key, NOW + 1, NOW + 9e6, { now: NOW, deadline: within(1000) }))
+    await until(
+      'an answer',
+      async () =>
+        expect(await store.read(one.key, { now: NOW, deadline: within(1000) })).toMatchObject({ key: one.key }),
+      { timeout: 30_000 },
+    )
+    expect(await write).toMatchObject({ outcome: 'unknown' })
+    expect(proxy.connections()).toBeGreaterThan(before)
+    await proxy.stop()
   })
 
   it('answers what comes first after the end of its idle connections', () =>

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cheapPasswords } from '../../support/example-service.ts'
-import { filesOf, type Module, modulesOf, problemsOf, runnable } from '../../support/page-code.ts'
+import { filesOf, type Module, modulesOf, problemsOf, runnable, START } from '../../support/page-code.ts'
 import { BLOCKS, type Block, PAGES, read, root } from '../../support/pages.ts'
 import { build } from '../../support/scripts/build.mjs'
 import { describeEngine, type EngineName } from '../../support/services/engines.ts'
@@ -180,7 +180,8 @@ const SERVERS = {
     return {
       env: { DATABASE_URL: server.url() } as Record<string, string>,
       replaced: (code: string) => code.replaceAll(/postgres(?:ql)?:\/\/[^'"`]+/g, server.url()),
-      clean: () => server.pool().query('DROP TABLE IF EXISTS users, coatcheck_sessions, coatcheck_sessions_users'),
+      clean: () =>
+        server.pool().query('DROP TABLE IF EXISTS users, identities, coatcheck_sessions, coatcheck_sessions_users'),
       stop: () => server.stop(),
     }
   },
@@ -266,8 +267,11 @@ for (const block of TRANSCRIPTS) {
   TALKS.set(talk, [...(TALKS.get(talk) ?? []), block])
 }
 
+/** A guide that adds no code speaks to the program of Start. */
 const programOf = ({ page, markers }: Block) =>
-  modulesOf(page).find(module => module.markers.get('program') === markers.get('curl'))
+  modulesOf(markers.get('curl') === 'start' ? START : page).find(
+    module => module.markers.get('program') === markers.get('curl'),
+  )
 
 for (const servers of ['memory', 'postgresql'] as const) {
   const talks = [...TALKS].filter(([, [block]]) => {

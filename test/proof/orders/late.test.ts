@@ -9,8 +9,8 @@ const RULES: readonly (readonly [string, Scene, file: string, from: string, to: 
     'a request under way may log in again',
     lateOf(['a new ID', 'a logout'], '@fastify/session'),
     'src/connect/kept-sessions.ts',
-    'if (session === null || ended === userId ||',
-    'if (session !== undefined ||',
+    'if (loaded === null || ended === userId ||',
+    'if (loaded !== undefined ||',
     /logs in again/,
   ],
   [

@@ -15,8 +15,8 @@ const RULES: readonly (readonly [string, MoveScene, from: string, to: string, fi
   [
     'what ends leaves no note',
     { requests: ['a logout', 'a late save of an old node'] },
-    'await this.#end(sid, isThere)',
-    'await this.#end(sid, false)',
+    'await this.#end(held, isThere)',
+    'await this.#end(held, false)',
     /a logout is undone/,
   ],
   [
@@ -29,8 +29,8 @@ const RULES: readonly (readonly [string, MoveScene, from: string, to: string, fi
   [
     'a second logout ends the note of the first',
     { requests: ['a logout', 'a logout'] },
-    "=== 'remember') return",
-    "=== ('none' as string)) return",
+    "!== 'remember'; )",
+    "!== ('none' as string); )",
     /a logout is undone/,
   ],
 ]

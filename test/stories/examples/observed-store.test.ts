@@ -13,7 +13,10 @@ function observed(inner: Store): { store: Store; told: Told[] } {
 }
 
 describe('a store that is observed', () => {
-  testStore(it, () => observed(new MemoryStore()).store)
+  testStore(it, () => {
+    const inner = new MemoryStore()
+    return [observed(inner).store, observed(inner).store]
+  })
 
   it('tells once of each call what came of it', async () => {
     const { store, told } = observed(new MemoryStore())

@@ -87,10 +87,13 @@ const nodeRedisSentinel = async (
   library: typeof nodeRedis6,
   name: string,
   nodes: readonly Address[],
-  nodeAddressMap: Ways = {},
+  nodeAddressMap?: Ways,
 ) => {
   const sentinelRootNodes = nodes.map(node => ({ ...node }))
-  const client = quiet(library.createSentinel({ name, sentinelRootNodes, nodeAddressMap, scanInterval: 500 }))
+  // Where addresses are mapped it takes each scan for a failover, and makes all connections anew.
+  const scanInterval = nodeAddressMap === undefined ? 500 : 0
+  const options = { name, sentinelRootNodes, scanInterval, ...(nodeAddressMap && { nodeAddressMap }) }
+  const client = quiet(library.createSentinel(options))
   await client.connect()
   return { client, close: () => client.destroy() }
 }

@@ -1,6 +1,7 @@
 // Runs a suite on one kind of Redis, with one client: every other one is asked in test/engines/redis/clients.test.ts.
 import type { Store } from 'coatcheck'
 import type { TestStoreOptions } from 'coatcheck/custom-store/testing'
+import type { RedisClient } from 'coatcheck/stores/redis'
 import { afterAll, beforeAll } from 'vitest'
 import { type RedisServer, sharedRedisCluster, startRedis, startRedisSentinels } from '../services/redis.ts'
 import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from './clients.ts'
@@ -51,24 +52,28 @@ const PLACES = {
   },
 }
 
-/** Calls `tests` with a client of this kind; `open` gives the same connected client each time. */
+/** Calls `tests` with two clients of this kind; `open` makes a store of each, always of the same two. */
 export function onRedis(
   kind: keyof typeof PLACES,
   client: string,
-  tests: (open: () => Promise<OpenClient>, options: TestStoreOptions) => void,
+  tests: (
+    open: <S extends Store>(of: (client: RedisClient) => S) => Promise<readonly [S, S]>,
+    options: TestStoreOptions,
+  ) => void,
 ): void {
   let place: Place
-  let opened: Promise<OpenClient> | null = null
+  let opened: Promise<[OpenClient, OpenClient]> | null = null
   beforeAll(async () => {
     place = await PLACES[kind].start()
   })
   afterAll(async () => {
-    await (await opened)?.close()
+    for (const { close } of (await opened) ?? []) await close()
     await place?.stop()
   })
-  const open = () => {
-    opened ??= place.open(client)
-    return opened
+  const open = async <S extends Store>(of: (client: RedisClient) => S) => {
+    opened ??= Promise.all([place.open(client), place.open(client)])
+    const [first, second] = await opened
+    return [of(first.client), of(second.client)] as const
   }
   const corrupt = async (_store: Store, key: string) => {
     const redisKey = `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`

@@ -1,6 +1,6 @@
 // A D1 database with the store for it.
 import { D1Store, type D1StoreOptions } from 'coatcheck/stores/d1'
-import { patient } from '../../../src/custom-store/patient.ts'
+import { inTurn } from '../../../src/custom-store/connections.ts'
 import { startD1 } from './d1.ts'
 
 /** Starts one with an empty database. */
@@ -8,7 +8,7 @@ export async function startD1Store() {
   const { database, run, stop } = await startD1()
   return {
     /** A store; its tables are yet to be made. */
-    open: (options?: D1StoreOptions) => patient(new D1Store(database, options)),
+    open: (options?: D1StoreOptions) => inTurn([new D1Store(database, options)]),
     run,
     /** The first cell of the first row, as a number. */
     async number(sql: string) {

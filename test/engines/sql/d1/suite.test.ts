@@ -17,9 +17,9 @@ describeEngine('d1', 'the store for D1', () => {
   const { runs, rounds } = process.env.COATCHECK_LONG === '1' ? LONG : SHORT
   const open = async () => {
     d1 ??= await startD1()
-    const store = new D1Store(d1.database)
-    await store.migrate()
-    return store
+    const stores = [new D1Store(d1.database), new D1Store(d1.database)] as const
+    await stores[0].migrate()
+    return stores
   }
   const corrupt = async (_: unknown, key: string) => {
     await d1?.run(`UPDATE coatcheck_sessions SET version = -1 WHERE id = '${key}'`)

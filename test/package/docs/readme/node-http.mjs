@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers'
 
 const visits = nodeVisits(new SessionManager({ store, userIds: 'string' }))
 async function checkPassword(request) {
-  if ((await text(request)) !== 'lovelace') throw Object.assign(new Error('wrong'), { status: 401 })
+  if ((await text(request)) !== 'lovelace') throw Object.assign(new Error('wrong'), { status: 401, expose: true })
   return { id: 'u_42', name: 'ada' }
 }
 /* the block */
