@@ -8,7 +8,7 @@ import { BOUND_COOKIE, boundEdge, challengeIn, type Edge, REFRESH, REGISTER } fr
 import { type DevicePair, newDevice, refreshProof, registrationProof } from '../../support/device-key.ts'
 import { MINUTE, SECOND } from '../../support/test-clock.ts'
 
-const ROUNDS = Number(process.env.COATCHECK_ROUNDS ?? 60)
+const ROUNDS = Number(process.env.COATCHECK_ROUNDS ?? 30)
 const SKEW = 4 * MINUTE
 /** `lifetime`, the tolerance of clocks, and what the clocks differ by. */
 const LIMIT = 5 * MINUTE + 5 * MINUTE + SKEW
