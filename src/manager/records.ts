@@ -112,6 +112,8 @@ export function seen(
  * The next response that can sends it, at whichever node.
  */
 export const isCookieOwed = (context: Context, record: SessionRecord): boolean =>
+  // Most sessions end exactly when they were idle: nothing else is looked at.
+  record.expiresAt - record.seenAt !== context.options.idle &&
   record.expiresAt === expiryOf(record.seenAt, record.absoluteExpiresAt, idleOf(context, record)) - 1
 
 /** The time limits of a session, in ms. */
