@@ -242,9 +242,9 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     if (this.#isReading && this.#cookie === 'keep' && this.#id && !this.#isSuperseded()) {
       // An earlier read of this browser came too late for the cookie, and so will this one.
       const [key, now] = [this.#context.keyOf(this.#id), this.#context.now()]
-      const end = this.#context.owed.get(key, now) ?? 0
+      const end = this.#context.local.owed.get(key, now) ?? 0
       if (end <= now) return rules
-      this.#context.owed.set(key, 0, now)
+      this.#context.local.owed.set(key, 0, now)
       this.#cookie = 'send'
       return { ...rules, cookies: [this.#setup.cookie.serializeValue(this.#id, Math.ceil((end - now) / 1000))] }
     }
@@ -445,7 +445,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     if (session === null) return null
     const isOwed = isCookieDue(session) && this.#setup.cookie.lifetime === 'idle'
     if (isOwed)
-      this.#context.owed.set(session.key, this.#canFollow() ? 0 : session.absoluteExpiresAt, this.#context.now())
+      this.#context.local.owed.set(session.key, this.#canFollow() ? 0 : session.absoluteExpiresAt, this.#context.now())
     return (isOwed || session.secret !== this.#id) && this.#canSend() ? this.#send(session) : session
   }
 
