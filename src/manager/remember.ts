@@ -1,7 +1,7 @@
 // Remember-me: a long-lived token beside the session, never a longer session. One series per device; its verifier is
 // used once and replaced by compare-and-set. The next token, and the ID of the session that begins with this one, are
 // derived from it with a stored salt: parallel requests with one token all get the same answer.
-import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
+import type { SessionRecord } from '../contract/store.ts'
 import { firstKeyOf } from '../data/meta.ts'
 import { afterWrite } from '../guard/store-calls.ts'
 import { deriveId, hashOf, hmac, newId, newSalt, shardOf } from '../session/id.ts'
@@ -15,6 +15,7 @@ import {
   endBegun,
   endSeries,
   type FoundSeries,
+  isReuseLate,
   isSameDevice,
   isVerifier,
   type Presented,
@@ -25,12 +26,6 @@ import {
   writeSeries,
 } from './series.ts'
 import { refusal, write } from './write.ts'
-
-/**
- * For this long a used token gives the session of its rotation again, counted from the first use of that session: one minute
- * for the slowest of parallel requests, plus the tolerance of clocks.
- */
-const REUSE_WINDOW = 60_000 + CLOCK_TOLERANCE
 
 /** The answer to a redeemed token. */
 export interface Redeemed<Data = Record<string, unknown>, Ids extends UserIds = 'bigint'> {
@@ -56,9 +51,7 @@ export async function issueToken(context: Context, session: AnySession): Promise
   if (start.userId === null)
     throw new TypeError('issueRememberToken: expected the session of a user, got an anonymous one')
   const token = await write(context, 'create', start, async ({ record }) => {
-    const { userId, userName, passwordVersion } = record
-    const owner = { userId, userName, passwordVersion }
-    const selector = newId(users.shardOf(userId))
+    const selector = newId(users.shardOf(record.userId))
     const verifier = newId()
     const call = context.call()
     const series: Series = {
@@ -71,7 +64,7 @@ export async function issueToken(context: Context, session: AnySession): Promise
       issuedFor: firstKeyOf(record),
     }
     const stored: SessionRecord = {
-      ...newRecord(context, selector, owner, JSON.stringify(series), call.now, { idle: life, absolute: life }),
+      ...newRecord(context, selector, record, JSON.stringify(series), call.now, { idle: life, absolute: life }),
       key: seriesKey(namespace, selector),
       kind: 'remember',
       // It can begin only while the session lives: an invalidation in between wins.
@@ -108,7 +101,7 @@ async function redeem(context: Context, presented: Presented, start: FoundSeries
     const { record, series } = found
     const now = context.now()
     const wasUsed = isVerifier(verifier, series.previous)
-    const isLate = now - (series.touchedAt ?? series.rotatedAt) > REUSE_WINDOW
+    const isLate = isReuseLate(series, now)
     // The session was used, so the browser has received the next token: after the window, someone else sends the old one.
     const isTheft = wasUsed ? isLate && series.touchedAt !== null : !isVerifier(verifier, series.current)
     if (isTheft) {
@@ -168,9 +161,7 @@ async function sessionOf(
   // Used once, and gone now: it has ended, and does not begin again.
   if (known !== null || touchedAt !== null) return known
   const call = context.call()
-  const { userId, userName, passwordVersion } = series
-  const owner = { userId, userName, passwordVersion }
-  const fresh = newRecord(context, id, owner, context.shape.encodeInitial(undefined), call.now)
+  const fresh = newRecord(context, id, series, context.shape.encodeInitial(undefined), call.now)
   // A `seenAt` before `createdAt` means that it was not used yet. The first use is then written, and tells a lost response
   // from a theft.
   const seenAt = Math.min(call.now, createdAt) - context.options.touchInterval
@@ -178,8 +169,8 @@ async function sessionOf(
   const put = () => context.calls.create(record, call)
   // At the limit those that this device had before end first: it is not refused because of itself, and no other device ends.
   const outcome = await withinLimit(context, record, null, put, each => isSameDevice(series, each))
-  context.reportOutcome(outcome, owner)
-  if (outcome === 'created') return context.created(id, record)
+  context.reportOutcome(outcome, series)
+  if (outcome === 'created') return context.begun(id, record)
   // The session is refused or has ended; the token is still good and works again as soon as a session is free.
   if (outcome !== 'collision') return null
   const begun = await look()

@@ -4,13 +4,12 @@ import { type Context, contextOf } from '../manager/context.ts'
 import { fromSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { GET_OPTIONS } from '../manager/options.ts'
-import { isCurrentToken, parseToken } from '../manager/series.ts'
+import { parseToken, useOf } from '../manager/series.ts'
 import { changed, isTouchNow, isUseDue, takeKey, writeTouch } from '../manager/write.ts'
 import type { RequestRefusal } from '../session/events.ts'
 import { isId, type SessionId } from '../session/id.ts'
 import { isCookieDue, recordOf, type Session, type UserSession } from '../session/session.ts'
-import type { UserIdInput, UserIds } from '../session/users.ts'
-import { checkAnonymous, checkLogin } from '../session/users.ts'
+import { checkAnonymous, checkLogin, type UserIdInput, type UserIds } from '../session/users.ts'
 import { checkOptions, type OptionsOf } from '../text/check-options.ts'
 import { IS_DEBUG, noSession } from '../text/debug.ts'
 import { aDuration, type Duration } from '../text/duration.ts'
@@ -62,7 +61,6 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #isAmbiguous = false
   /** Whether the cookie is `Secure` and the request did not come over TLS; `null` until that matters. */
   #isInsecure: boolean | null = null
-  #hasLoggedOut = false
   /** `undefined` until the store has answered, or a method that writes has finished. */
   #session: Session<Data, Ids> | null | undefined
   /** The read, under way, finished or failed; `null` after a method that writes, since its session is newer. */
@@ -119,8 +117,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       if (anonymous !== undefined) checkAnonymous(anonymous)
       const session = await this.#begin(anonymous, await this.get(NO_TOUCH))
       if (session !== null) return session
-      const key = this.#id ? this.#context.keyOf(this.#id) : null
-      this.#context.reportRefused('conflict', { key, userId: null })
+      this.#context.reportRefused('conflict', { key: this.#keyOf(this.#id ?? ''), userId: null })
       throw concurrentLogin()
     })
   }
@@ -196,7 +193,9 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       if (this.#wellFormedTokens().length > MOST_VALUES) throw tooManyCookies(rememberCookie.name)
       if (this.#hasTokenCookie()) this.#tokenCookie = 'clear'
       this.#cookie = 'clear'
-      this.#hasLoggedOut = true
+      // From here on the browser is one that came without any.
+      this.#ids = NONE
+      this.#id = null
       this.#hasEnded = false
     })
   }
@@ -243,9 +242,9 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     if (this.#isReading && this.#cookie === 'keep' && this.#id && !this.#isSuperseded()) {
       // An earlier read of this browser came too late for the cookie, and so will this one.
       const [key, now] = [this.#context.keyOf(this.#id), this.#context.now()]
-      const end = this.#context.owed.get(key, now) ?? 0
+      const end = this.#context.local.owed.get(key, now) ?? 0
       if (end <= now) return rules
-      this.#context.owed.set(key, 0, now)
+      this.#context.local.owed.set(key, 0, now)
       this.#cookie = 'send'
       return { ...rules, cookies: [this.#setup.cookie.serializeValue(this.#id, Math.ceil((end - now) / 1000))] }
     }
@@ -322,8 +321,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #find(): Promise<Session<Data, Ids> | null> | null {
     if (IS_DEBUG && !this.#ids.some(isId) && !this.#isInsecure)
       noSession(this.#setup.cookie.candidates(this.#request.cookie).some(Boolean) ? 'malformed cookie' : 'no cookie')
-    if (this.#id === undefined) return this.#choose()
-    return this.#id && this.#sessions.get(this.#id, NO_TOUCH)
+    return this.#id === undefined ? this.#choose() : this.#id && this.#sessions.get(this.#id, NO_TOUCH)
   }
 
   /** Finds out which of several IDs counts. */
@@ -355,13 +353,17 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#sessions.redeemRememberToken(token)
   }
 
-  /** Of several tokens the only one that is good now: a used one that another scope still has is no theft. */
+  /**
+   * Of several tokens the only one that is good now, or else the only one that a parallel request has used: one that another
+   * scope still has is no theft.
+   */
   async #chooseToken(tokens: readonly string[]): Promise<string | null> {
     if (tokens.length > MOST_VALUES) return null
     const context = this.#context.begin()
-    const are = await Promise.all(tokens.map(token => isCurrentToken(context, token)))
-    const [current = null, ...others] = tokens.filter((_, at) => are[at])
-    return others.length === 0 ? current : null
+    const uses = await Promise.all(tokens.map(token => useOf(context, token)))
+    const use = uses.includes('current') ? 'current' : 'used'
+    const [token = null, ...others] = tokens.filter((_, at) => uses[at] === use)
+    return others.length === 0 ? token : null
   }
 
   /** Writes down that the session is used, if that is due; also where its cookie has to wait for the next response. */
@@ -385,7 +387,6 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   async #current(): Promise<Session<Data, Ids> | SessionId | null> {
     if (this.#session === undefined && this.#reading !== null) await this.#reading.catch(() => {})
     if (this.#session) return this.#session
-    if (this.#hasLoggedOut) return null
     if (this.#id === undefined) await this.#choose()
     return this.#id ?? null
   }
@@ -394,10 +395,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
    * Starts an anonymous session that replaces `before`, or the session of the request's cookie. `null` if this browser has
    * logged in or out with that, before or meanwhile: another response gives it another cookie.
    */
-  async #begin(
-    anonymous?: { data?: Partial<Input> },
-    before: Session<Data, Ids> | null = null,
-  ): Promise<Session<Data, Ids> | null> {
+  async #begin(anonymous?: { data?: Partial<Input> }, before: Session<Data, Ids> | null = null) {
     this.#mayBegin()
     const isSuperseded = () =>
       before === null ? this.#isSuperseded() : this.#context.recentlyEnded.isSuperseded(before.key)
@@ -447,7 +445,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     if (session === null) return null
     const isOwed = isCookieDue(session) && this.#setup.cookie.lifetime === 'idle'
     if (isOwed)
-      this.#context.owed.set(session.key, this.#canFollow() ? 0 : session.absoluteExpiresAt, this.#context.now())
+      this.#context.local.owed.set(session.key, this.#canFollow() ? 0 : session.absoluteExpiresAt, this.#context.now())
     return (isOwed || session.secret !== this.#id) && this.#canSend() ? this.#send(session) : session
   }
 
@@ -488,10 +486,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
 
   /** Whether this browser has logged in or out with the cookies of this request, or got a new ID for them. */
   #isSuperseded(): boolean {
-    if (this.#hasLoggedOut) return false
-    const { recentlyEnded } = this.#context
-    if (this.#ids.some(id => recentlyEnded.isSuperseded(this.#context.keyOf(id)))) return true
-    return this.#wellFormedTokens().some(token => recentlyEnded.isSuperseded(this.#keyOf(token)!))
+    const keys = [...this.#ids, ...this.#wellFormedTokens()].map(value => this.#keyOf(value))
+    return keys.some(key => key !== null && this.#context.recentlyEnded.isSuperseded(key))
   }
 
   /** Of a session ID or a remember token; `null` if the text can be neither. */
@@ -499,7 +495,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return isId(value) ? this.#context.keyOf(value) : (parseToken(this.#context.namespace, value)?.key ?? null)
   }
 
-  #wellFormedTokens(): string[] {
+  #wellFormedTokens(): readonly string[] {
+    if (this.#tokenCookie === 'clear') return NONE
     const values = this.#setup.rememberCookie.candidates(this.#request.cookie)
     return values.filter(value => parseToken(this.#context.namespace, value) !== null)
   }
