@@ -91,8 +91,8 @@ const judgeTables = (areThere: boolean): Finding =>
 
 const USER = 'coatcheck doctor'
 
-/** Does the calls of an application, with a user of our own. Answers how long they took, in ms. */
-async function tryOut(sessions: Sessions): Promise<number> {
+/** Does the calls of an application, with a user of our own. */
+async function tryOut(sessions: Sessions): Promise<Finding> {
   const begun = performance.now()
   const session = await sessions.create({ user: { id: USER, name: '' } })
   const found = await sessions.get(session.secret)
@@ -100,12 +100,8 @@ async function tryOut(sessions: Sessions): Promise<number> {
   const ended = await sessions.invalidateUser(USER)
   if (changed === null || ended === 0)
     throw new Failure('a session that was written is not found: read from the primary')
-  return performance.now() - begun
+  return { text: `one was written, read, changed and ended in ${Math.ceil(performance.now() - begun)} ms` }
 }
-
-const tellTrial = (took: number): Finding => ({
-  text: `one was written, read, changed and ended in ${Math.ceil(took)} ms`,
-})
 
 /** @throws Failure if something is wrong */
 export async function doctor({ url, given, output, limit, open, managerOf }: Examination): Promise<void> {
@@ -149,7 +145,12 @@ export async function doctor({ url, given, output, limit, open, managerOf }: Exa
     }
     if (sql !== null && !isSilent) await examine('tables', () => sql.isMigrated(), judgeTables)
     // By a clock that is wrong all may be well.
-    if (wrong.every(check => check === 'clock')) await examine('session', () => tryOut(managerOf(opened)), tellTrial)
+    if (wrong.every(check => check === 'clock'))
+      await examine(
+        'session',
+        () => tryOut(managerOf(opened)),
+        trial => trial,
+      )
   }
   await output.flush()
   const rest = isSilent ? ', and the rest was not asked' : ''

@@ -237,16 +237,10 @@ async function storeOver(
   try {
     await limit.ask('connection', ready)
     const Sql = sqlStoreOf(url.kind)
-    if (Sql !== null) {
-      const sql = new Sql(client as never, optionsOf(given, 'table', 'schema'))
-      return { store: sql, sql, facts, close }
-    }
-    const store = new RedisStore(client as never, {
-      ...optionsOf(given, 'prefix'),
-      allowEviction: given.has('allow-eviction'),
-      singleSlot: given.has('single-slot'),
-    })
-    return { store, sql: null, facts, close }
+    const sql = Sql && new Sql(client as never, optionsOf(given, 'table', 'schema'))
+    const inRedis = { allowEviction: given.has('allow-eviction'), singleSlot: given.has('single-slot') }
+    const store = sql ?? new RedisStore(client as never, { ...optionsOf(given, 'prefix'), ...inRedis })
+    return { store, sql, facts, close }
   } catch (error) {
     // Not waited for: a server that does not answer may not say good-bye either.
     Promise.resolve().then(close).catch(ignore)

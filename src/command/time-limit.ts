@@ -2,8 +2,6 @@ import { Failure } from './errors.ts'
 
 /** How long each question to the store may take, unless --timeout bounds all of them together, in ms. */
 const EACH = 10_000
-/** The longest delay of a timer of Node.js, in ms. */
-const LONGEST = 2_147_483_647
 
 /** How the message of a question begins that the store has not answered in time. */
 export const NO_ANSWER = 'no answer within'
@@ -28,7 +26,8 @@ export class TimeLimit {
    * @throws Failure if there is none in time; with the `outcome` of a store's error
    */
   ask<T>(question: string, answer: Promise<T>, outcome: 'not-applied' | 'unknown' = 'not-applied'): Promise<T> {
-    const time = outcome === 'unknown' && this.#timeout === null ? LONGEST : this.left
+    if (outcome === 'unknown' && this.#timeout === null) return answer
+    const time = this.left
     const error = new Failure(`${NO_ANSWER} ${this.#timeout ?? time} ms (${question})`)
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(Object.assign(error, { outcome })), time)

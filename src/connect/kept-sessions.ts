@@ -7,6 +7,7 @@ import { withinLimit } from '../manager/limit.ts'
 import { find, fromSnapshot, recordOfSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { draftOf, type InitialData, idleOf, initialData, newRecord } from '../manager/records.ts'
+import { logOut } from '../manager/series.ts'
 import { type Refused, refusal, write, writeData } from '../manager/write.ts'
 import { deriveId, hashOf, newSalt, type SessionId, shardOf } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
@@ -124,11 +125,8 @@ export class KeptSessions {
   /** Ends whatever session is there. */
   async destroy(held: Held): Promise<void> {
     const context = this.context.begin()
-    const key = context.keyOf(this.idOf(held.sid))
-    // Before the answers, as in `destroy` of the manager.
-    context.recentlyEnded.addEnd(key, false)
-    const record = await context.storedRecord(key)
-    if (await context.endSession(key, record, 'logout')) held.ended = record?.userId
+    const { record, existed } = await logOut(context, context.keyOf(this.idOf(held.sid)))
+    if (existed) held.ended = record?.userId
   }
 
   /**
@@ -143,7 +141,7 @@ export class KeptSessions {
     const put = () => context.calls.create(record, context.call())
     const outcome = await (isLogin ? withinLimit(context, record, null, put) : put())
     context.reportOutcome(outcome, record)
-    return outcome === 'created' ? context.created(id, record) : outcome
+    return outcome === 'created' ? context.begun(id, record) : outcome
   }
 
   /** The session, new or found by hand; `null` if it has ended meanwhile. */
@@ -195,7 +193,7 @@ export class KeptSessions {
       const outcome = await withinLimit(context, next, record.key, put)
       context.reportOutcome(outcome, owner, record.key)
       if (outcome !== 'created') return outcome
-      return { value: context.regenerated(record.key, nextId, next) }
+      return { value: context.begun(nextId, next, record.key) }
     })
   }
 

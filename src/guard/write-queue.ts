@@ -20,27 +20,42 @@ export class WriteQueue {
   }
 
   /**
-   * Waits until the earlier writers have left; enters at once if there are none. A writer that has entered must leave.
-   * Rejects with `late()` if it has not come in by `deadline` (on the scale of `performance.now()`).
+   * Runs `work` when the earlier writers of this key have left, at once if there are none.
+   * Rejects with `late()` if it could not begin by `deadline` (on the scale of `performance.now()`).
    */
-  enter(key: string, deadline: number, late: () => Error): Queue | Promise<Queue> {
-    const queue = this.#queues.get(key)
-    if (queue === undefined || this.#isPerRequest) {
-      const first: Queue = { latest: null, waiting: new Set() }
-      this.#queues.set(key, first)
-      return first
+  async inTurn<T>(
+    key: string,
+    deadline: number,
+    late: () => Error,
+    work: (queue: Pick<Queue, 'latest'>) => Promise<T>,
+  ): Promise<T> {
+    const known = this.#isPerRequest ? undefined : this.#queues.get(key)
+    const queue = known ?? { latest: null, waiting: new Set() }
+    if (known === undefined) this.#queues.set(key, queue)
+    else await this.#comeIn(known, deadline, late)
+    try {
+      return await work(queue)
+    } finally {
+      // Lets the next one in.
+      const [next] = queue.waiting
+      if (next === undefined) this.#queues.delete(key)
+      else next()
     }
+  }
+
+  #comeIn({ waiting }: Queue, deadline: number, late: () => Error): Promise<void> {
     return new Promise((resolve, reject) => {
       const comeIn = () => {
         clearTimeout(timer)
-        resolve(queue)
+        waiting.delete(comeIn)
+        resolve()
       }
       const giveUp = () => {
-        queue.waiting.delete(comeIn)
+        waiting.delete(comeIn)
         reject(late())
       }
       const timer = setTimeout(giveUp, Math.max(1, deadline - performance.now()))
-      queue.waiting.add(comeIn)
+      waiting.add(comeIn)
     })
   }
 
@@ -48,17 +63,5 @@ export class WriteQueue {
   note(record: SessionRecord): void {
     const queue = this.#queues.get(record.key)
     if (queue !== undefined) queue.latest = record
-  }
-
-  /** Lets the next one in. */
-  leave(key: string): void {
-    // Of a store that is per request, the first of several that leave takes it away.
-    const waiting = this.#queues.get(key)?.waiting ?? new Set()
-    const [next] = waiting
-    if (next === undefined) this.#queues.delete(key)
-    else {
-      waiting.delete(next)
-      next()
-    }
   }
 }

@@ -123,6 +123,7 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
     if (begun === null) return undefined
     const { record, next, note } = begun
     const undo = () => calls.delete(record.key, context.call())
+    let mayLead = false
     try {
       // No limit of sessions: this user is logged in already, and moving ends no other session.
       const outcome = await calls.create(record, context.call())
@@ -137,14 +138,16 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
       const isGone = !isOver && (await readOld(context, this.#options.from, old.id)) === null
       if (isOver || isGone) await undo()
       if (isGone) return this.#take(context, old)
+      mayLead = true
       if (!(await this.#notes.create(context, old.id, isOver ? OVER : note, found))) {
         await undo()
         return this.#take(context, old)
       }
       if (isOver) return OVER
     } catch (error) {
-      // If the note may have been written, it leads to this session.
-      if (!(error instanceof SessionStoreError && error.outcome === 'unknown')) await undo().catch(() => {})
+      // If the note may have been written, it leads to this session. Before, no browser can have it.
+      mayLead &&= error instanceof SessionStoreError && error.outcome === 'unknown'
+      if (!mayLead) await undo().catch(() => {})
       throw error
     }
     const userId = context.userIdOf(next)

@@ -9,7 +9,7 @@ import type { AnySession } from '../session/session.ts'
 import type { Owner } from '../session/users.ts'
 import type { Context, Found } from './context.ts'
 import { withinLimit } from './limit.ts'
-import { type AnyRef, find, findCurrent } from './lookup.ts'
+import { type AnyRef, find, findCurrent, idOf } from './lookup.ts'
 import { type InitialData, initialData, isUntouched, type Lifetime, newRecord, seen } from './records.ts'
 import { endSeries, seriesOf } from './series.ts'
 import { MAX_COLLISIONS, refusal, write } from './write.ts'
@@ -30,7 +30,7 @@ export async function begin(context: Context, { owner, first, lifetime }: NewSes
     const record = newRecord(context, id, owner, data, call.now, lifetime)
     const outcome = await withinLimit(context, record, null, () => context.calls.create(record, call))
     context.reportOutcome(outcome, owner)
-    if (outcome === 'created') return context.created(id, record)
+    if (outcome === 'created') return context.begun(id, record)
     if (outcome !== 'collision' || collisions >= MAX_COLLISIONS) throw refusal(context, outcome)
   }
 }
@@ -56,12 +56,14 @@ function replaceAtLogin(
     )
     context.reportOutcome(outcome, owner, before.key)
     if (outcome !== 'created') return outcome
-    return { value: context.regenerated(before.key, id, next) }
+    return { value: context.begun(id, next, before.key) }
   })
 }
 
 /** A login: the new session, in place of whatever this ID leads to. @throws SessionError if the store refuses it */
-export async function beginInPlace(context: Context, ref: AnyRef, id: string, start: NewSession): Promise<AnySession> {
+export async function beginInPlace(context: Context, ref: AnyRef, start: NewSession): Promise<AnySession> {
+  const id = idOf(context, ref)
+  if (id === null) return begin(context, start)
   const current = findCurrent(context, ref)
   const found = current instanceof Promise ? await current : current
   let session = found === null ? null : await replaceAtLogin(context, found, start)
@@ -141,7 +143,7 @@ export async function regenerate(context: Context, ref: AnyRef, grace: number | 
     context.reportOutcome(outcome, record, record.key)
     if (outcome !== 'created') return outcome
     context.recentlyEnded.addNewId(record.key, next.key, grace ?? 0)
-    return { value: context.regenerated(record.key, nextId, next) }
+    return { value: context.begun(nextId, next, record.key) }
   })
 }
 
@@ -149,7 +151,7 @@ export async function regenerate(context: Context, ref: AnyRef, grace: number | 
 function withNewIdCounted({ key, data }: SessionRecord, now: number): string | null {
   const { meta: before, text } = unpackMeta(data)
   const meta = { firstKey: key, ...before }
-  const { count, since } = meta.newIds ?? { count: 0, since: now }
-  if (now - since >= WINDOW) return packMeta({ ...meta, newIds: { count: 1, since: now } }, text)
+  const last = meta.newIds
+  const { count, since } = last !== undefined && now - last.since < WINDOW ? last : { count: 0, since: now }
   return count >= MAX_IN_WINDOW ? null : packMeta({ ...meta, newIds: { count: count + 1, since } }, text)
 }

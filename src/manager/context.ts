@@ -7,16 +7,8 @@ import { StoreCalls } from '../guard/store-calls.ts'
 import { WriteQueue } from '../guard/write-queue.ts'
 import { emitTo, type SessionEvent, type WriteRefusal } from '../session/events.ts'
 import { keyOf, type SessionKey } from '../session/id.ts'
-import {
-  type AnySession,
-  makeInfo,
-  makeSession,
-  type SessionInfo,
-  type SessionParts,
-  type StoredSession,
-} from '../session/session.ts'
-import type { UserId, UserIds } from '../session/users.ts'
-import { namespaceOf, type Owner, Users } from '../session/users.ts'
+import { type AnySession, makeInfo, makeSession, type SessionInfo, type SessionParts } from '../session/session.ts'
+import { namespaceOf, type Owner, type UserId, type UserIds, Users } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
 import { Recent } from '../time/recent.ts'
 import { type AnyOptions, type ResolvedOptions, resolveOptions } from './options.ts'
@@ -39,26 +31,28 @@ export interface Found {
 }
 
 /** What the contexts of a manager and its namespaces share. */
-type Shared = Pick<
-  Context,
-  'options' | 'calls' | 'shape' | 'writers' | 'touched' | 'owed' | 'recentlyEnded' | 'sweeper' | 'namespaces'
->
+type Shared = Pick<Context, 'options' | 'calls' | 'shape' | 'recentlyEnded' | 'sweeper' | 'local'>
+
+/** What this process remembers beside `recentlyEnded`. */
+const localOf = ({ store, touchInterval, idle }: ResolvedOptions) => ({
+  /** Writers to one session wait for each other. */
+  writers: new WriteQueue(store.isPerRequest),
+  /** When this process last wrote down that a session was used, by key. */
+  touched: new Recent<number>(touchInterval),
+  /** When sessions end whose cookie a response could not send again, epoch ms, by key; 0 once it was sent. */
+  owed: new Recent<number>(idle),
+  /** The managers of namespaces, by name. */
+  namespaces: new Recent<object>(Number.POSITIVE_INFINITY, MAX_NAMESPACES / 2),
+})
 
 /** Knows no types of data and user IDs: the methods of the manager add them. */
 export class Context {
   readonly options: ResolvedOptions
   readonly calls: StoreCalls
   readonly shape: DataShape<object>
-  /** Writers to one session wait for each other. */
-  readonly writers: WriteQueue
-  /** When this process last wrote down that a session was used, by key. */
-  readonly touched: Recent<number>
-  /** When sessions end whose cookie a response could not send again, epoch ms, by key; 0 once it was sent. */
-  readonly owed: Recent<number>
   readonly recentlyEnded: RecentlyEnded
   readonly sweeper: Sweeper
-  /** The managers of namespaces, by name. */
-  readonly namespaces: Recent<object>
+  readonly local: ReturnType<typeof localOf>
   readonly users: Users<UserIds>
   /** Of the method that runs, on the scale of `performance.now()`. Before a method begins, there is no time for any call. */
   readonly deadline: number
@@ -68,31 +62,25 @@ export class Context {
     this.options = shared.options
     this.calls = shared.calls
     this.shape = shared.shape
-    this.writers = shared.writers
-    this.touched = shared.touched
-    this.owed = shared.owed
     this.recentlyEnded = shared.recentlyEnded
     this.sweeper = shared.sweeper
-    this.namespaces = shared.namespaces
+    this.local = shared.local
     this.users = users
     this.deadline = deadline
   }
 
   static of(given: AnyOptions): Context {
     const options = resolveOptions(given)
-    const { store, sweepInterval, touchInterval, onEvent } = options
+    const { store, sweepInterval, onEvent } = options
     const calls = new StoreCalls(store, options, error => emitTo(onEvent, { type: 'store-error', error }))
     const sweep = (limit: number, now: number) => calls.sweep(limit, { now, deadline: calls.deadline() })
     const shared: Shared = {
       options,
       calls,
       shape: new DataShape<object>(options),
-      writers: new WriteQueue(options.store.isPerRequest),
-      touched: new Recent(touchInterval),
-      owed: new Recent(options.idle),
       recentlyEnded: new RecentlyEnded(),
       sweeper: makeSweeper(store.sweep ? sweep : null, () => root.now(), sweepInterval),
-      namespaces: new Recent(Number.POSITIVE_INFINITY, MAX_NAMESPACES / 2),
+      local: localOf(options),
     }
     const root: Context = new Context(shared, new Users<UserIds>(options, null), 0)
     return root
@@ -209,19 +197,16 @@ export class Context {
     return (await this.chainFrom(key, this.now())).record
   }
 
-  /** The session of a record that was just stored, and the event that tells of it. */
-  created(id: string, record: SessionRecord): AnySession {
+  /**
+   * The session of a record that was just stored, and the event that tells of it. `oldKey`: of the record whose place it took,
+   * at a login or a new ID.
+   */
+  begun(id: string, record: SessionRecord, oldKey: string | null = null): AnySession {
     const session = this.session(this.foundAs(record, id))
     const { key, user, remembered } = session
-    this.emit({ type: 'created', key, userId: user?.id ?? null, remembered })
-    return session
-  }
-
-  /** The same for a record that took the place of another one, at a login or a new ID. */
-  regenerated(oldKey: string, id: string, record: SessionRecord): AnySession {
-    const session = this.session(this.foundAs(record, id))
-    const { key, user } = session
-    this.emit({ type: 'regenerated', key, oldKey: oldKey as SessionKey, userId: user?.id ?? null })
+    const userId = user?.id ?? null
+    if (oldKey === null) this.emit({ type: 'created', key, userId, remembered })
+    else this.emit({ type: 'regenerated', key, oldKey: oldKey as SessionKey, userId })
     return session
   }
 
@@ -234,14 +219,9 @@ export class Context {
     return makeSession(this.parts(found, isCookieDue), found.id)
   }
 
-  info(record: SessionRecord): SessionInfo<object, UserIds> {
-    return makeInfo(this.parts(this.foundAs(record)), {})
-  }
-
-  /** For operators. Only the key of an anonymous session depends on the namespace, and a key cannot be read. */
-  stored(record: SessionRecord): StoredSession<object, UserIds> {
-    const namespace = record.userId === null ? null : this.namespace
-    return makeInfo(this.parts(this.foundAs(record)), { namespace })
+  /** Without the ID; `more` is what a listing adds. */
+  info<More extends object>(record: SessionRecord, more: More): SessionInfo<object, UserIds> & More {
+    return makeInfo(this.parts(this.foundAs(record)), more)
   }
 
   private parts({ record, userId, isByOldId }: Found, isCookieDue = false): SessionParts<object, UserIds> {

@@ -23,29 +23,16 @@ export function withinLimit<Outcome extends ReplaceOutcome>(
   put: () => Promise<Outcome>,
   givesWay: (session: SessionRecord) => boolean = () => false,
 ): Promise<Outcome | 'limit'> {
-  const { limit } = context.options
-  return limit === null || userId === null
-    ? put()
-    : counted(context, { key, userId, ...limit }, replaced, put, givesWay)
-}
-
-async function counted<Outcome extends ReplaceOutcome>(
-  context: Context,
-  { key, userId, max, onLimit }: { key: string; userId: string; max: number; onLimit: 'refuse' | 'end-oldest' },
-  replaced: string | null,
-  put: () => Promise<Outcome>,
-  givesWay: (session: SessionRecord) => boolean,
-): Promise<Outcome | 'limit'> {
-  const { calls, writers, deadline } = context
+  const { calls, deadline, options } = context
+  if (options.limit === null || userId === null) return put()
+  const { max, onLimit } = options.limit
   const end = (sessions: SessionRecord[]) => eachWrite(sessions, each => context.endSession(each.key, each, 'limit'))
   const undo = () => {
     const last = Math.max(deadline, performance.now() + LAST_STEP)
     return afterWrite(() => calls.delete(key, { now: context.now(), deadline: last }))
   }
-  const queue = `logins of ${userId}`
   const late = () => calls.fail('create', 'not-applied', 'create: earlier logins of this user took all of storeTimeout')
-  await writers.enter(queue, deadline, late)
-  try {
+  return context.local.writers.inTurn(`logins of ${userId}`, deadline, late, async () => {
     let before = (await recordsOfUser(context, userId)).filter(each => each.key !== key && each.key !== replaced)
     if (before.length >= max) {
       await end(before.filter(givesWay))
@@ -70,7 +57,5 @@ async function counted<Outcome extends ReplaceOutcome>(
     }
     await undo()
     return 'limit'
-  } finally {
-    writers.leave(queue)
-  }
+  })
 }

@@ -1,5 +1,6 @@
 // Finds the record for a caller's session, ID or key.
 import { CLOCK_TOLERANCE, type Forward, type SessionRecord } from '../contract/store.ts'
+import type { Reading } from '../guard/store-calls.ts'
 import { deriveId, isId, isKey, type SessionKey, shardOf } from '../session/id.ts'
 import { type AnySession, keySpaceOf, recordOf, wasFoundByOldId } from '../session/session.ts'
 import { passwordVersionOf } from '../session/users.ts'
@@ -47,43 +48,43 @@ export function findCurrent(context: Context, ref: AnyRef): Found | null | Promi
   return id === null ? null : find(context, id, context.now())
 }
 
-/** The live session that an ID leads to, also by new IDs within their grace. */
-export async function find(context: Context, start: string, now: number): Promise<Found | null> {
-  for (let [id, followed] = [start, 0]; ; followed += 1) {
-    const key = context.keyOf(id)
-    const reading = context.calls.read(key, context.call(now))
-    const { record, forward, corrupt } = reading instanceof Promise ? await reading : reading
-    if (corrupt !== null) context.emit({ type: 'corrupt-record', key, cause: corrupt })
-    if (record !== null) return foundIn(context, id, record, now, followed > 0)
-    if (forward === null) return none(context, key)
-    context.recentlyEnded.addNewId(key, forward.movedTo, forward.until - now)
-    const next = followed < MAX_FORWARDS ? nextIdOf(context, id, forward, now) : null
-    if (next === null) return none(context, key, 'under a new ID already')
-    id = next
-  }
+/** The live session that an ID leads to, also by new IDs within their grace. At once if the store answers at once. */
+export function find(context: Context, id: string, now: number, followed = 0): Found | null | Promise<Found | null> {
+  const key = context.keyOf(id)
+  const reading = context.calls.read(key, context.call(now))
+  return reading instanceof Promise
+    ? reading.then(read => foundIn(context, id, key, now, followed, read))
+    : foundIn(context, id, key, now, followed, reading)
 }
 
-/** The session of a record, if it is live and the user's password version does not refuse it. */
+/** The session of a record, if it is live and the user's password version does not refuse it; or where a forward leads. */
 function foundIn(
   context: Context,
   id: string,
-  stored: SessionRecord,
+  key: SessionKey,
   now: number,
-  isByOldId: boolean,
+  followed: number,
+  { record: stored, forward, corrupt }: Reading,
 ): Found | null | Promise<Found | null> {
+  if (corrupt !== null) context.emit({ type: 'corrupt-record', key, cause: corrupt })
+  if (forward !== null) {
+    context.recentlyEnded.addNewId(key, forward.movedTo, forward.until - now)
+    const next = followed < MAX_FORWARDS ? nextIdOf(context, id, forward, now) : null
+    return next === null ? none(context, key, 'under a new ID already') : find(context, next, now, followed + 1)
+  }
+  if (stored?.kind !== 'session' || !(stored.expiresAt > now)) return none(context, key)
   const record = held(context, stored)
-  if (record.kind !== 'session' || !(stored.expiresAt > now)) return none(context, record.key)
-  if (!(record.expiresAt > now)) return none(context, record.key, 'past a shorter time limit')
+  if (!(record.expiresAt > now)) return none(context, key, 'past a shorter time limit')
   const userId = context.userIdOf(record)
   if (record.userId !== null && userId === null) {
     const cause = `user ID is not of kind '${context.options.userIds}'`
-    context.emit({ type: 'corrupt-record', key: record.key as SessionKey, cause })
+    context.emit({ type: 'corrupt-record', key, cause })
     return null
   }
-  const found = { id, record, userId, isByOldId }
+  const found = { id, record, userId, isByOldId: followed > 0 }
   if (context.options.getPasswordVersion === undefined) return found
   const refused = 'refused by the password version'
-  return isOutdated(context, record).then(isOver => (isOver ? none(context, record.key, refused) : found))
+  return isOutdated(context, record).then(isOver => (isOver ? none(context, key, refused) : found))
 }
 
 /** No session, and why. */

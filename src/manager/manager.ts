@@ -2,7 +2,7 @@ import type { SessionRecord } from '../contract/store.ts'
 import type { Change } from '../data/change.ts'
 import { unpackMeta } from '../data/meta.ts'
 import { isPlain } from '../data/plain.ts'
-import { afterWrite, eachWrite } from '../guard/store-calls.ts'
+import { eachWrite } from '../guard/store-calls.ts'
 import { allSessions } from '../operations/all.ts'
 import { countSessions } from '../operations/count.ts'
 import { type InvalidateAllOptions, invalidateAll } from '../operations/invalidate-all.ts'
@@ -35,7 +35,7 @@ import {
 } from './options.ts'
 import { lifetimeOf } from './records.ts'
 import { issueToken, type Redeemed, redeemToken, revokeToken } from './remember.ts'
-import { endSeries, seriesOf, seriesOfDevice } from './series.ts'
+import { endSeries, logOut, seriesOfDevice } from './series.ts'
 import { isTouchNow, takeKey, writeData, writeRecord, writeTouch } from './write.ts'
 
 const NAMESPACE_NAME = /^[A-Za-z0-9_.-]{1,32}$/
@@ -116,7 +116,8 @@ export class SessionManager<
     const id = idOf(context, session)
     if (id === null) return null
     const now = context.now()
-    const found = await find(context, id, now)
+    const looking = find(context, id, now)
+    const found = looking instanceof Promise ? await looking : looking
     if (found !== null)
       return options?.touch === false || !isTouchNow(context, found.record, now, null)
         ? context.session(found)
@@ -157,9 +158,7 @@ export class SessionManager<
     checkLogin('logIn', login)
     const owner = context.users.ownerOf(login, context.now())
     const start = { owner, first: login, lifetime: lifetimeOf(login, context.options) }
-    const id = idOf(context, session)
-    const beginning = id === null ? begin(context, start) : beginInPlace(context, session, id, start)
-    return (await beginning) as UserSession<Data, Ids>
+    return (await beginInPlace(context, session, start)) as UserSession<Data, Ids>
   }
 
   /**
@@ -188,18 +187,7 @@ export class SessionManager<
   async destroy(session: SessionRef<Data, Ids>): Promise<void> {
     const context = contextOf(this).begin()
     const id = idOf(context, session)
-    if (id === null) return
-    const key = context.keyOf(id)
-    const own = typeof session === 'object' ? recordOf(session!) : null
-    // Before the answers: even if they are lost, a slow response must not send this cookie again.
-    context.recentlyEnded.addEnd(key, own !== null)
-    const record = own ?? (await context.storedRecord(key))
-    const end = () => context.endSession(key, record, 'logout')
-    const series = record && seriesOf(record)
-    if (series === null) return void (await end())
-    // The remember token first: while it lives, it could start this session again.
-    await endSeries(context, series, 'logout', record!.key)
-    await afterWrite(end)
+    if (id !== null) await logOut(context, context.keyOf(id), typeof session === 'object' ? recordOf(session!) : null)
   }
 
   /**
@@ -233,7 +221,7 @@ export class SessionManager<
   async list(userId: UserIdInput<Ids>): Promise<SessionInfo<Data, Ids>[]> {
     const context = contextOf(this).begin()
     const records = await recordsOfUser(context, context.users.toText(userId))
-    return records.map(record => context.info(record) as SessionInfo<Data, Ids>).sort((a, b) => b.seenAt - a.seenAt)
+    return records.map(record => context.info(record, {}) as SessionInfo<Data, Ids>).sort((a, b) => b.seenAt - a.seenAt)
   }
 
   /**
@@ -308,11 +296,11 @@ export class SessionManager<
       throw new TypeError(`namespace: expected 1 to 32 of the characters A-Z a-z 0-9 _ . -, got ${quote(name)}`)
     const context = contextOf(this)
     if (context.namespace !== null) throw new TypeError('namespace: a namespace has no namespaces of its own')
-    const known = context.namespaces.get(name, 0) as this | undefined
+    const known = context.local.namespaces.get(name, 0) as this | undefined
     if (known !== undefined) return known
     // Not made by a constructor, which takes options: this manager, of whatever class, over a context of its own.
     const tenant: this = keepContext(Object.create(this), context.forNamespace(name))
-    context.namespaces.set(name, tenant, 0)
+    context.local.namespaces.set(name, tenant, 0)
     return tenant
   }
 
@@ -359,7 +347,9 @@ export class SessionManager<
       const { userId } = record
       const own = context.ofUser(userId)
       // Left out if its user ID is of another kind: another application shares the store.
-      return userId !== null && own.userIdOf(record) === null ? null : (own.stored(record) as StoredSession<Data, Ids>)
+      if (userId !== null && own.userIdOf(record) === null) return null
+      // Only the key of an anonymous session depends on the namespace, and a key cannot be read.
+      return own.info(record, { namespace: userId && own.namespace }) as StoredSession<Data, Ids>
     }
     return allSessions(context, options, storedOf)
   }

@@ -194,9 +194,9 @@ const MANAGER: OptionsOf<AnyOptions> = {
 /** The checked options, with durations in ms. @throws TypeError that names the option and says what would be right */
 export function resolveOptions(options: AnyOptions) {
   checkOptions(MANAGER, options)
-  const { store, limit, rememberFor, touchInterval } = options
-  const { idleTimeout = DEFAULTS.idleTimeout, absoluteTimeout = DEFAULTS.absoluteTimeout } = options
-  const { storeTimeout = DEFAULTS.storeTimeout, sweepInterval = DEFAULTS.sweepInterval } = options
+  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as AnyOptions
+  const { store, limit, rememberFor, touchInterval } = given
+  const { idleTimeout, absoluteTimeout, storeTimeout, sweepInterval, ...others } = { ...DEFAULTS, ...given }
   const idle = milliseconds(idleTimeout, 'idleTimeout')
   const absolute = milliseconds(absoluteTimeout, 'absoluteTimeout')
   if (idle > absolute) refuse('idleTimeout', `at most absoluteTimeout (${absolute} ms)`, idleTimeout)
@@ -209,17 +209,14 @@ export function resolveOptions(options: AnyOptions) {
       touchInterval,
     )
   return {
-    ...options,
+    ...others,
+    userIds: others.userIds as UserIds,
     idle,
     absolute,
     touchInterval: touch,
     storeTimeout: milliseconds(storeTimeout, 'storeTimeout'),
-    maxPendingCalls: options.maxPendingCalls ?? DEFAULTS.maxPendingCalls,
-    userIds: (options.userIds ?? DEFAULTS.userIds) as UserIds,
-    maxDataBytes: options.maxDataBytes ?? DEFAULTS.maxDataBytes,
     limit: limit ? { max: limit.max, onLimit: limit.onLimit ?? DEFAULTS.onLimit } : null,
     rememberFor: rememberFor === undefined ? null : milliseconds(rememberFor, 'rememberFor'),
-    onTheft: options.onTheft ?? DEFAULTS.onTheft,
     sweepInterval: store.sweep && sweepInterval !== false ? milliseconds(sweepInterval, 'sweepInterval') : null,
     // It has to outlast a login in flight, not the account.
     minPasswordVersionLifetime: Math.max(DAY, absolute),

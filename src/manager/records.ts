@@ -52,7 +52,7 @@ export function initialData(
 export function newRecord(
   context: Context,
   id: string,
-  owner: Owner,
+  { userId, userName, passwordVersion }: Owner,
   data: string,
   now: number,
   { idle, absolute }: Lifetime = context.options,
@@ -62,7 +62,9 @@ export function newRecord(
     key: context.keyOf(id),
     kind: 'session',
     parent: null,
-    ...owner,
+    userId,
+    userName,
+    passwordVersion,
     data,
     version: 1,
     writeId: newWriteId(),
@@ -81,12 +83,13 @@ export const idleOf = ({ options }: Context, { data }: SessionRecord): number =>
  * A record as the time limits of today hold it, this manager's and its own idle time: they may have become shorter, and stores
  * only raise `expiresAt`. What they end stays in the store: another service may have longer ones.
  */
-export function held(context: Context, record: SessionRecord): SessionRecord {
+export function held({ options }: Context, record: SessionRecord): SessionRecord {
   const { seenAt, createdAt } = record
-  const absoluteExpiresAt = Math.min(record.absoluteExpiresAt, createdAt + context.options.absolute)
+  const { idle = options.idle, newIds } = unpackMeta(record.data).meta
+  const absoluteExpiresAt = Math.min(record.absoluteExpiresAt, createdAt + options.absolute)
   // A new ID is a use too, also of a remembered session that is stored as not yet seen.
-  const usedAt = Math.max(seenAt, createdAt, unpackMeta(record.data).meta.newIds?.since ?? 0)
-  const expiresAt = expiryOf(usedAt, absoluteExpiresAt, idleOf(context, record))
+  const usedAt = Math.max(seenAt, createdAt, newIds === undefined ? 0 : newIds.since)
+  const expiresAt = Math.min(usedAt + Math.min(idle, options.idle), absoluteExpiresAt)
   const isShorter = expiresAt < record.expiresAt || absoluteExpiresAt < record.absoluteExpiresAt
   return isShorter ? { ...record, expiresAt: Math.min(expiresAt, record.expiresAt), absoluteExpiresAt } : record
 }
@@ -112,6 +115,8 @@ export function seen(
  * The next response that can sends it, at whichever node.
  */
 export const isCookieOwed = (context: Context, record: SessionRecord): boolean =>
+  // Most sessions end exactly when they were idle: nothing else is looked at.
+  record.expiresAt - record.seenAt !== context.options.idle &&
   record.expiresAt === expiryOf(record.seenAt, record.absoluteExpiresAt, idleOf(context, record)) - 1
 
 /** The time limits of a session, in ms. */
@@ -149,24 +154,22 @@ export function lifetimeOf(
   return own
 }
 
-/** When a session began, and when it was last used. */
-type Times = Pick<SessionRecord, 'seenAt' | 'createdAt'>
-
 /** Whether the store should hear of this visit: `seenAt` is written at most once per interval, and never set back. */
 export const isTouchDue = (seenAt: number, now: number, { touchInterval }: Lifetimes): boolean =>
   now - seenAt >= touchInterval
 
 /**
- * Whether the touch that sets `seenAt` asks for the cookie to be sent again: the first one, and the one that crosses half of
- * the idle time. From then on the cookie lasts for the rest of the absolute time, and only the server decides.
+ * Whether the touch at `now` asks for the cookie to be sent again: the first one, and the one that crosses half of the idle
+ * time. From then on the cookie lasts for the rest of the absolute time, and only the server decides.
  */
-export function isCookieDueAt(seenAt: number, before: Times, idle: number): boolean {
-  const half = before.createdAt + idle / 2
-  return before.seenAt <= before.createdAt || (before.seenAt < half && seenAt >= half)
+export function isCookieDueAt(context: Context, before: SessionRecord, now: number): boolean {
+  const half = before.createdAt + idleOf(context, before) / 2
+  return before.seenAt <= before.createdAt || (before.seenAt < half && now >= half)
 }
 
 /**
  * True until a remembered session is first used. Until then `seenAt` is stored below `createdAt`. A write in the request
  * that began it does not count as one: the response to that request may be lost.
  */
-export const isUntouched = ({ seenAt, createdAt }: Times): boolean => seenAt < createdAt
+export const isUntouched = ({ seenAt, createdAt }: Pick<SessionRecord, 'seenAt' | 'createdAt'>): boolean =>
+  seenAt < createdAt

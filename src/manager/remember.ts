@@ -56,9 +56,7 @@ export async function issueToken(context: Context, session: AnySession): Promise
   if (start.userId === null)
     throw new TypeError('issueRememberToken: expected the session of a user, got an anonymous one')
   const token = await write(context, 'create', start, async ({ record }) => {
-    const { userId, userName, passwordVersion } = record
-    const owner = { userId, userName, passwordVersion }
-    const selector = newId(users.shardOf(userId))
+    const selector = newId(users.shardOf(record.userId))
     const verifier = newId()
     const call = context.call()
     const series: Series = {
@@ -71,7 +69,7 @@ export async function issueToken(context: Context, session: AnySession): Promise
       issuedFor: firstKeyOf(record),
     }
     const stored: SessionRecord = {
-      ...newRecord(context, selector, owner, JSON.stringify(series), call.now, { idle: life, absolute: life }),
+      ...newRecord(context, selector, record, JSON.stringify(series), call.now, { idle: life, absolute: life }),
       key: seriesKey(namespace, selector),
       kind: 'remember',
       // It can begin only while the session lives: an invalidation in between wins.
@@ -168,9 +166,7 @@ async function sessionOf(
   // Used once, and gone now: it has ended, and does not begin again.
   if (known !== null || touchedAt !== null) return known
   const call = context.call()
-  const { userId, userName, passwordVersion } = series
-  const owner = { userId, userName, passwordVersion }
-  const fresh = newRecord(context, id, owner, context.shape.encodeInitial(undefined), call.now)
+  const fresh = newRecord(context, id, series, context.shape.encodeInitial(undefined), call.now)
   // A `seenAt` before `createdAt` means that it was not used yet. The first use is then written, and tells a lost response
   // from a theft.
   const seenAt = Math.min(call.now, createdAt) - context.options.touchInterval
@@ -178,8 +174,8 @@ async function sessionOf(
   const put = () => context.calls.create(record, call)
   // At the limit those that this device had before end first: it is not refused because of itself, and no other device ends.
   const outcome = await withinLimit(context, record, null, put, each => isSameDevice(series, each))
-  context.reportOutcome(outcome, owner)
-  if (outcome === 'created') return context.created(id, record)
+  context.reportOutcome(outcome, series)
+  if (outcome === 'created') return context.begun(id, record)
   // The session is refused or has ended; the token is still good and works again as soon as a session is free.
   if (outcome !== 'collision') return null
   const begun = await look()

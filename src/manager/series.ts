@@ -147,6 +147,26 @@ export async function endSeries(
   })
 }
 
+/**
+ * Ends whatever session is under a key, its successor too, and the remember token that it began with. `known`: the record, if
+ * the caller has it. Answers the record, and whether there was one to end.
+ */
+export async function logOut(
+  context: Context,
+  key: string,
+  known: SessionRecord | null = null,
+): Promise<{ readonly record: SessionRecord | null; readonly existed: boolean }> {
+  // Before the answers: even if they are lost, a slow response must not send this cookie again.
+  context.recentlyEnded.addEnd(key, known !== null)
+  const record = known ?? (await context.storedRecord(key))
+  const end = () => context.endSession(key, record, 'logout')
+  const series = record && seriesOf(record)
+  if (series === null) return { record, existed: await end() }
+  // The remember token first: while it lives, it could start this session again.
+  await endSeries(context, series, 'logout', record!.key)
+  return { record, existed: await afterWrite(end) }
+}
+
 /** Ends those of the sessions that began with the tokens of a series for which `isOver` is true. */
 export async function endBegun(
   context: Context,

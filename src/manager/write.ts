@@ -9,17 +9,7 @@ import type { AnySession } from '../session/session.ts'
 import { quote } from '../text/quote.ts'
 import type { Context, Found } from './context.ts'
 import { find, fromSnapshot } from './lookup.ts'
-import {
-  draftOf,
-  encode,
-  expiryOf,
-  idleOf,
-  isCookieDueAt,
-  isCookieOwed,
-  isTouchDue,
-  isUntouched,
-  seen,
-} from './records.ts'
+import { draftOf, encode, expiryOf, isCookieDueAt, isCookieOwed, isTouchDue, isUntouched, seen } from './records.ts'
 import { setTouched } from './series.ts'
 
 /** How often a new ID is drawn again; one more collision means that the generator repeats itself. */
@@ -49,7 +39,7 @@ export function refusal({ options }: Context, outcome: Refused): SessionError {
  * Writes to a session when the earlier writers of this process have left it. `null` if the session is gone.
  * @throws SessionError for what is refused, ERR_SESSION_CONFLICT if others kept writing until the deadline
  */
-export async function write<T>(
+export function write<T>(
   context: Context,
   operation: 'create' | 'update' | 'replace',
   start: Found,
@@ -62,16 +52,11 @@ export async function write<T>(
     return found?.record.userId === userId || (userId === null && operation === 'update') ? found : null
   },
 ): Promise<T | null> {
-  const { writers } = context
-  const { key } = start.record
   const message = `${operation}: earlier writers of this session took all of storeTimeout`
-  const entering = writers.enter(key, context.deadline, () => context.calls.fail(operation, 'not-applied', message))
-  const { latest } = entering instanceof Promise ? await entering : entering
-  try {
-    return await retry(context, { ...start, record: newer(latest, start.record) }, attempt, findAgain)
-  } finally {
-    writers.leave(key)
-  }
+  const late = () => context.calls.fail(operation, 'not-applied', message)
+  return context.local.writers.inTurn(start.record.key, context.deadline, late, ({ latest }) =>
+    retry(context, { ...start, record: newer(latest, start.record) }, attempt, findAgain),
+  )
 }
 
 /** Tries until it is written or refused. If another writer was first, finds the session again, until the deadline. */
@@ -137,7 +122,7 @@ function edit<V>(
     const outcome = await context.calls.update(record.key, record.version, written, context.call())
     if (outcome !== 'updated') return outcome
     const latest = { ...record, ...written, version: record.version + 1 }
-    context.writers.note(latest)
+    context.local.writers.note(latest)
     return { value: { found: { ...found, record: latest }, value } }
   }
   return write(context, 'update', start, attempt, findAgain)
@@ -210,18 +195,22 @@ export async function writeRecord(context: Context, record: SessionRecord, keys:
   return written === null ? null : written.found.record.key
 }
 
+/** Whether a use of the session may have to be written down, or bring its cookie. Of most requests: neither. */
+export const isUseDue = (context: Context, record: SessionRecord, now: number): boolean =>
+  isTouchDue(record.seenAt, now, context.options) || isUntouched(record) || isCookieOwed(context, record)
+
 /**
  * Whether a use of the session has to be written down: once per interval in this process, however many requests run in
  * parallel. `canFollow`: whether the response of this request can send the cookie; `null` if there is none.
  */
 export function isTouchNow(context: Context, record: SessionRecord, now: number, canFollow: boolean | null): boolean {
-  const { options, touched } = context
+  const { touched } = context.local
   const isSending = canFollow === true && isCookieOwed(context, record)
-  if (!isSending && !isTouchDue(record.seenAt, now, options) && !isUntouched(record)) return false
+  if (!isSending && !isTouchDue(record.seenAt, now, context.options) && !isUntouched(record)) return false
   // The first response that can send a cookie which is owed does not wait until late reads leave it an interval.
   const turn = isSending ? `owed ${record.key}` : record.key
   const last = touched.get(turn, now)
-  if (last !== undefined && now >= last && now - last < options.touchInterval) return false
+  if (last !== undefined && now >= last && now - last < context.options.touchInterval) return false
   touched.set(turn, now, now)
   return true
 }
@@ -233,20 +222,20 @@ export async function writeTouch(
   now: number,
   canFollow: boolean | null,
 ): Promise<AnySession | null> {
-  const { calls, options, touched } = context
+  const { touched } = context.local
   const { id, record, isByOldId } = found
   const wasOwed = isCookieOwed(context, record)
-  const isCookieDue = wasOwed || isCookieDueAt(Math.max(record.seenAt, now), record, idleOf(context, record))
+  const isCookieDue = wasOwed || isCookieDueAt(context, record, now)
   const { seenAt, expiresAt } = seen(context, record, now, canFollow === null ? wasOwed : isCookieDue && !canFollow)
   let outcome: 'touched' | 'gone'
   try {
     if (record.parent !== null && isUntouched(record)) await setTouched(context, record)
-    outcome = await calls.touch(record.key, seenAt, expiresAt, context.call(now))
+    outcome = await context.calls.touch(record.key, seenAt, expiresAt, context.call(now))
   } catch (error) {
     if (!(error instanceof SessionStoreError)) throw error
     // The guard has emitted the event. A failed touch must not refuse the request. After a tenth of the interval the next
     // request tries again: with a long interval one failure would end the session.
-    touched.set(record.key, now - Math.floor(options.touchInterval * 0.9), now)
+    touched.set(record.key, now - Math.floor(context.options.touchInterval * 0.9), now)
     return context.session(found)
   }
   if (outcome === 'gone') {

@@ -46,11 +46,7 @@ function isOrigin(value: string): boolean {
   if (OTHER_SCHEME.test(value)) return true
   // URL takes '*' for part of a host name; it would match nothing here, since origins are compared exactly.
   if (value.includes('*') || !/^https?:/.test(value)) return false
-  try {
-    return new URL(value).origin === value
-  } catch {
-    return false
-  }
+  return URL.canParse(value) && new URL(value).origin === value
 }
 
 /**

@@ -6,15 +6,8 @@ import { aFunction } from '../text/check-options.ts'
 import { quote } from '../text/quote.ts'
 import type { CookieOptions } from './cookie.ts'
 import type { Advice } from './errors.ts'
-import {
-  type Head,
-  type HeaderValue,
-  type HeadRules,
-  isHandshake,
-  linesOf,
-  type MoreRules,
-  writeRules,
-} from './head.ts'
+import type { Head, HeaderValue, HeadRules, MoreRules } from './head.ts'
+import { isHandshake, linesOf, writeRules } from './head.ts'
 import { hostOf, proxyTest, type SecureOptions, secureTest } from './secure.ts'
 import { setUp, type VisitOptions } from './setup.ts'
 import type { Visit as PublicVisit, VisitRequest } from './types.ts'

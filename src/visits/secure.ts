@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import { listOf, type Rule, rule } from '../text/check-options.ts'
+import { listOf, rule } from '../text/check-options.ts'
 
 /** How to know whether a request came over TLS. */
 export interface SecureOptions<R = unknown> {
@@ -93,11 +93,6 @@ export function secureTest(options: SecureOptions<IncomingMessage>): (request: I
   }
 }
 
-const ADDRESSES: Rule = listOf(
-  'addresses and ranges',
-  rule("addresses and ranges such as '127.0.0.1' or '10.0.0.0/8'", entry => isAdded(new BlockList(), entry)),
-)
-
 /**
  * A test whether a peer's address is among `proxies`: addresses and CIDR ranges (RFC 4632), IPv4 and IPv6. An
  * IPv4-mapped address (`::ffff:10.0.0.1`, how a dual-stack socket names an IPv4 peer) is its IPv4 address.
@@ -105,8 +100,8 @@ const ADDRESSES: Rule = listOf(
  */
 export function proxyTest(proxies: unknown): (address: string | undefined) => boolean {
   const list = new BlockList()
-  if (proxies !== undefined) ADDRESSES(proxies, 'trustedProxies')
-  for (const entry of (proxies ?? []) as readonly string[]) isAdded(list, entry)
+  const range = rule("addresses and ranges such as '127.0.0.1' or '10.0.0.0/8'", entry => isAdded(list, entry))
+  if (proxies !== undefined) listOf('addresses and ranges', range)(proxies, 'trustedProxies')
   return (address = '') => {
     const family = isIP(address)
     return family !== 0 && list.check(address, family === 4 ? 'ipv4' : 'ipv6')

@@ -32,20 +32,10 @@ const RULES: OptionsOf<VisitOptions>['rules'] = {
 }
 
 /** Options, checked once. */
-export interface VisitsSetup {
-  readonly cookie: SessionCookie
-  readonly rememberCookie: SessionCookie
-  readonly trustedOrigins: ReadonlySet<string>
-  readonly advice: Advice
-}
+export type VisitsSetup = ReturnType<typeof setUp>
 
 /** `rules`: of the options that this kind of server has beside those of all. @throws TypeError that quotes the option */
-export function setUp(
-  sessions: object,
-  options: VisitOptions,
-  advice: Advice,
-  rules: Readonly<Record<string, Rule>>,
-): VisitsSetup {
+export function setUp(sessions: object, options: VisitOptions, advice: Advice, rules: Readonly<Record<string, Rule>>) {
   const { where } = advice
   contextOf(sessions, `${where}: `)
   checkOptions({ where, rules: { ...RULES, ...rules }, hints: OPTION_HINTS }, options)

@@ -5,12 +5,11 @@ import { fromSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { GET_OPTIONS } from '../manager/options.ts'
 import { isCurrentToken, parseToken } from '../manager/series.ts'
-import { changed, isTouchNow, takeKey, writeTouch } from '../manager/write.ts'
+import { changed, isTouchNow, isUseDue, takeKey, writeTouch } from '../manager/write.ts'
 import type { RequestRefusal } from '../session/events.ts'
 import { isId, type SessionId } from '../session/id.ts'
 import { isCookieDue, recordOf, type Session, type UserSession } from '../session/session.ts'
-import type { UserIdInput, UserIds } from '../session/users.ts'
-import { checkAnonymous, checkLogin } from '../session/users.ts'
+import { checkAnonymous, checkLogin, type UserIdInput, type UserIds } from '../session/users.ts'
 import { checkOptions, type OptionsOf } from '../text/check-options.ts'
 import { IS_DEBUG, noSession } from '../text/debug.ts'
 import { aDuration, type Duration } from '../text/duration.ts'
@@ -62,7 +61,6 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #isAmbiguous = false
   /** Whether the cookie is `Secure` and the request did not come over TLS; `null` until that matters. */
   #isInsecure: boolean | null = null
-  #hasLoggedOut = false
   /** `undefined` until the store has answered, or a method that writes has finished. */
   #session: Session<Data, Ids> | null | undefined
   /** The read, under way, finished or failed; `null` after a method that writes, since its session is newer. */
@@ -119,8 +117,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       if (anonymous !== undefined) checkAnonymous(anonymous)
       const session = await this.#begin(anonymous, await this.get(NO_TOUCH))
       if (session !== null) return session
-      const key = this.#id ? this.#context.keyOf(this.#id) : null
-      this.#context.reportRefused('conflict', { key, userId: null })
+      this.#context.reportRefused('conflict', { key: this.#keyOf(this.#id ?? ''), userId: null })
       throw concurrentLogin()
     })
   }
@@ -196,7 +193,9 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       if (this.#wellFormedTokens().length > MOST_VALUES) throw tooManyCookies(rememberCookie.name)
       if (this.#hasTokenCookie()) this.#tokenCookie = 'clear'
       this.#cookie = 'clear'
-      this.#hasLoggedOut = true
+      // From here on the browser is one that came without any.
+      this.#ids = NONE
+      this.#id = null
       this.#hasEnded = false
     })
   }
@@ -243,9 +242,9 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     if (this.#isReading && this.#cookie === 'keep' && this.#id && !this.#isSuperseded()) {
       // An earlier read of this browser came too late for the cookie, and so will this one.
       const [key, now] = [this.#context.keyOf(this.#id), this.#context.now()]
-      const end = this.#context.owed.get(key, now) ?? 0
+      const end = this.#context.local.owed.get(key, now) ?? 0
       if (end <= now) return rules
-      this.#context.owed.set(key, 0, now)
+      this.#context.local.owed.set(key, 0, now)
       this.#cookie = 'send'
       return { ...rules, cookies: [this.#setup.cookie.serializeValue(this.#id, Math.ceil((end - now) / 1000))] }
     }
@@ -322,8 +321,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #find(): Promise<Session<Data, Ids> | null> | null {
     if (IS_DEBUG && !this.#ids.some(isId) && !this.#isInsecure)
       noSession(this.#setup.cookie.candidates(this.#request.cookie).some(Boolean) ? 'malformed cookie' : 'no cookie')
-    if (this.#id === undefined) return this.#choose()
-    return this.#id && this.#sessions.get(this.#id, NO_TOUCH)
+    return this.#id === undefined ? this.#choose() : this.#id && this.#sessions.get(this.#id, NO_TOUCH)
   }
 
   /** Finds out which of several IDs counts. */
@@ -366,10 +364,12 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
 
   /** Writes down that the session is used, if that is due; also where its cookie has to wait for the next response. */
   #touch(session: Session<Data, Ids>): Promise<Session<Data, Ids> | null> | null {
+    const record = recordOf(session)!
+    const now = this.#context.now()
+    if (!isUseDue(this.#context, record, now)) return null
     const canFollow = this.#canFollow()
     if (!canFollow && !this.#request.isLate?.()) return null
-    const now = this.#context.now()
-    if (!isTouchNow(this.#context, recordOf(session)!, now, canFollow)) return null
+    if (!isTouchNow(this.#context, record, now, canFollow)) return null
     const context = this.#context.begin()
     return writeTouch(context, fromSnapshot(context, session), now, canFollow)
   }
@@ -383,7 +383,6 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   async #current(): Promise<Session<Data, Ids> | SessionId | null> {
     if (this.#session === undefined && this.#reading !== null) await this.#reading.catch(() => {})
     if (this.#session) return this.#session
-    if (this.#hasLoggedOut) return null
     if (this.#id === undefined) await this.#choose()
     return this.#id ?? null
   }
@@ -392,10 +391,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
    * Starts an anonymous session that replaces `before`, or the session of the request's cookie. `null` if this browser has
    * logged in or out with that, before or meanwhile: another response gives it another cookie.
    */
-  async #begin(
-    anonymous?: { data?: Partial<Input> },
-    before: Session<Data, Ids> | null = null,
-  ): Promise<Session<Data, Ids> | null> {
+  async #begin(anonymous?: { data?: Partial<Input> }, before: Session<Data, Ids> | null = null) {
     this.#mayBegin()
     const isSuperseded = () =>
       before === null ? this.#isSuperseded() : this.#context.recentlyEnded.isSuperseded(before.key)
@@ -445,7 +441,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     if (session === null) return null
     const isOwed = isCookieDue(session) && this.#setup.cookie.lifetime === 'idle'
     if (isOwed)
-      this.#context.owed.set(session.key, this.#canFollow() ? 0 : session.absoluteExpiresAt, this.#context.now())
+      this.#context.local.owed.set(session.key, this.#canFollow() ? 0 : session.absoluteExpiresAt, this.#context.now())
     return (isOwed || session.secret !== this.#id) && this.#canSend() ? this.#send(session) : session
   }
 
@@ -486,10 +482,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
 
   /** Whether this browser has logged in or out with the cookies of this request, or got a new ID for them. */
   #isSuperseded(): boolean {
-    if (this.#hasLoggedOut) return false
-    const { recentlyEnded } = this.#context
-    if (this.#ids.some(id => recentlyEnded.isSuperseded(this.#context.keyOf(id)))) return true
-    return this.#wellFormedTokens().some(token => recentlyEnded.isSuperseded(this.#keyOf(token)!))
+    const keys = [...this.#ids, ...this.#wellFormedTokens()].map(value => this.#keyOf(value))
+    return keys.some(key => key !== null && this.#context.recentlyEnded.isSuperseded(key))
   }
 
   /** Of a session ID or a remember token; `null` if the text can be neither. */
@@ -497,7 +491,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return isId(value) ? this.#context.keyOf(value) : (parseToken(this.#context.namespace, value)?.key ?? null)
   }
 
-  #wellFormedTokens(): string[] {
+  #wellFormedTokens(): readonly string[] {
+    if (this.#tokenCookie === 'clear') return NONE
     const values = this.#setup.rememberCookie.candidates(this.#request.cookie)
     return values.filter(value => parseToken(this.#context.namespace, value) !== null)
   }

@@ -692,6 +692,21 @@ describe('an outage is not a logout', () => {
       expect((await world.one.ask(each)).name).toBe('ada')
   })
 
+  it.each(['create', 'replace'] as const)(
+    'whose beginning got no answer from the store, by %s, is in no list: no browser can have it',
+    async verb => {
+      const world = withAda()
+      world.store.every(verb, async proceed => {
+        world.store.every(verb, null)
+        await proceed()
+        throw new Error('the answer is lost')
+      })
+      await expect(world.one.ask(OLD)).rejects.toMatchObject({ outcome: 'unknown' })
+      expect(await listOf(world)).toEqual([])
+      expect((await world.two.ask(OLD)).name).toBe('ada')
+    },
+  )
+
   it.each(['before', 'after'] as const)(
     'a process that dies %s any call of a store leaves one session, whose it was at the import, until a logout',
     async when => {

@@ -3,33 +3,21 @@ import { WriteQueue } from '../../../src/guard/write-queue.ts'
 
 const later = () => performance.now() + 60_000
 const late = () => new Error('late')
-type Latest = Awaited<ReturnType<WriteQueue['enter']>>
+type Job<T> = Parameters<typeof WriteQueue.prototype.inTurn<T>>[3]
 
-/** As every writer does. */
-async function run<T>(
-  queue: WriteQueue,
-  key: string,
-  deadline: number,
-  job: (turn: Latest) => Promise<T>,
-  late: () => Error,
-): Promise<T> {
-  const entering = queue.enter(key, deadline, late)
-  const turn = entering instanceof Promise ? await entering : entering
-  try {
-    return await job(turn)
-  } finally {
-    queue.leave(key)
-  }
-}
+const run = <T>(queue: WriteQueue, key: string, deadline: number, job: Job<T>, late: () => Error): Promise<T> =>
+  queue.inTurn(key, deadline, late, job)
 const turn = () => new Promise<void>(resolve => setImmediate(resolve))
 
-it('of a store that is per request, no writer waits for another', () => {
+it('of a store that is per request, no writer waits for another', async () => {
   const queue = new WriteQueue(true)
-  const turns = [queue.enter('a', later(), late), queue.enter('a', later(), late)]
-  expect(turns).toEqual(Array(2).fill({ latest: null, waiting: new Set() }))
-  queue.leave('a')
-  queue.leave('a')
-  expect(queue.enter('a', later(), late)).not.toBeInstanceOf(Promise)
+  const free: (() => void)[] = []
+  const stay = ({ latest }: { latest: unknown }) => new Promise(resolve => free.push(() => resolve(latest)))
+  const writers = [1, 2].map(() => run(queue, 'a', later(), stay, late))
+  expect(free).toHaveLength(2)
+  for (const leave of free) leave()
+  expect(await Promise.all(writers)).toEqual([null, null])
+  expect(await run(queue, 'a', later(), async () => 'at once', late)).toBe('at once')
 })
 
 it('writers of one session take turns, in the order in which they came', async () => {
