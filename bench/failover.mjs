@@ -162,7 +162,7 @@ async function redis(name) {
   hushed.silence()
   const row = [...first, ...(await readsOf(hushed.store, hushed.secret))]
   await hushed.stop()
-  if (!(name in STANDALONE)) return row
+  if (!(name in STANDALONE)) return [...row, '', '']
   const place = await behindProxies()
   const [server] = place.servers
   row.push(await readAfter(place.store, place.secret, STOPPED, server.pause, server.resume))
