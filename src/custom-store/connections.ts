@@ -3,7 +3,7 @@ import type { Store, StoreCall } from '../contract/store.ts'
 /** In ms: on a busy machine, thousands of calls at once wait for each other. */
 const PATIENCE = 30_000
 
-/** What a suite asks: a store over two connections to one database, so as two processes have them, or over one. */
+/** What the suite asks: two stores on one database, each with a connection of its own as two processes have, or one store. */
 export type Connections<S extends Store = Store> = S | readonly [S, S]
 
 export const storesOf = <S extends Store>(opened: Connections<S>): S[] => [opened].flat() as S[]

@@ -1,7 +1,7 @@
 // Remember-me: a long-lived token beside the session, never a longer session. One series per device; its verifier is
 // used once and replaced by compare-and-set. The next token, and the ID of the session that begins with this one, are
 // derived from it with a stored salt: parallel requests with one token all get the same answer.
-import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
+import type { SessionRecord } from '../contract/store.ts'
 import { firstKeyOf } from '../data/meta.ts'
 import { afterWrite } from '../guard/store-calls.ts'
 import { deriveId, hashOf, hmac, newId, newSalt, shardOf } from '../session/id.ts'
@@ -15,6 +15,7 @@ import {
   endBegun,
   endSeries,
   type FoundSeries,
+  isReuseLate,
   isSameDevice,
   isVerifier,
   type Presented,
@@ -25,12 +26,6 @@ import {
   writeSeries,
 } from './series.ts'
 import { refusal, write } from './write.ts'
-
-/**
- * For this long a used token gives the session of its rotation again, counted from the first use of that session: one minute
- * for the slowest of parallel requests, plus the tolerance of clocks.
- */
-const REUSE_WINDOW = 60_000 + CLOCK_TOLERANCE
 
 /** The answer to a redeemed token. */
 export interface Redeemed<Data = Record<string, unknown>, Ids extends UserIds = 'bigint'> {
@@ -106,7 +101,7 @@ async function redeem(context: Context, presented: Presented, start: FoundSeries
     const { record, series } = found
     const now = context.now()
     const wasUsed = isVerifier(verifier, series.previous)
-    const isLate = now - (series.touchedAt ?? series.rotatedAt) > REUSE_WINDOW
+    const isLate = isReuseLate(series, now)
     // The session was used, so the browser has received the next token: after the window, someone else sends the old one.
     const isTheft = wasUsed ? isLate && series.touchedAt !== null : !isVerifier(verifier, series.current)
     if (isTheft) {

@@ -1,7 +1,7 @@
 // A remember-me series is the record behind all remember tokens of one device. How it is read and written, and how it
 // ends, with the sessions that began with its tokens.
 import { timingSafeEqual } from 'node:crypto'
-import type { SessionRecord } from '../contract/store.ts'
+import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
 import { firstKeyOf } from '../data/meta.ts'
 import { afterWrite, eachWrite } from '../guard/store-calls.ts'
 import { hashOf, keyOf, newWriteId, type SessionKey } from '../session/id.ts'
@@ -86,11 +86,22 @@ export async function readSeries(context: Context, key: string): Promise<FoundSe
   return null
 }
 
-/** Whether a token is the one that is good now. */
-export async function isCurrentToken(context: Context, token: string): Promise<boolean> {
+/**
+ * For this long a used token gives the session of its rotation again, counted from the first use of that session: one minute
+ * for the slowest of parallel requests, plus the tolerance of clocks.
+ */
+const REUSE_WINDOW = 60_000 + CLOCK_TOLERANCE
+
+export const isReuseLate = ({ touchedAt, rotatedAt }: Series, now: number): boolean =>
+  now - (touchedAt ?? rotatedAt) > REUSE_WINDOW
+
+/** Whether a token is the one that is good now, or was until a parallel request used it; `null` if it is neither. */
+export async function useOf(context: Context, token: string): Promise<'current' | 'used' | null> {
   const { key, verifier } = parseToken(context.namespace, token)!
-  const found = await readSeries(context, key)
-  return found !== null && isVerifier(verifier, found.series.current)
+  const series = (await readSeries(context, key))?.series
+  if (series === undefined) return null
+  if (isVerifier(verifier, series.current)) return 'current'
+  return isVerifier(verifier, series.previous) && !isReuseLate(series, context.now()) ? 'used' : null
 }
 
 export function writeSeries(

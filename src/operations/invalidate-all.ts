@@ -74,8 +74,8 @@ export async function invalidateAll(
       ended += count
     })
     const visitors = own.filter(({ userId }) => userId === null)
-    const isNoneKept = exceptKey === null || visitors.length === 0
-    const kept = isNoneKept ? null : (await manager.begin().chainFrom(exceptKey, ALL_LIVE)).keys
+    const keepsOne = exceptKey !== null && visitors.length > 0
+    const kept = keepsOne ? (await manager.begin().chainFrom(exceptKey, ALL_LIVE)).keys : null
     await eachOf(visitors, async ({ key, expiresAt }) => {
       if (kept?.has(key)) return
       const existed = await manager.begin().endSession(key, null, 'invalidated')

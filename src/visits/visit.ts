@@ -4,7 +4,7 @@ import { type Context, contextOf } from '../manager/context.ts'
 import { fromSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { GET_OPTIONS } from '../manager/options.ts'
-import { isCurrentToken, parseToken } from '../manager/series.ts'
+import { parseToken, useOf } from '../manager/series.ts'
 import { changed, isTouchNow, isUseDue, takeKey, writeTouch } from '../manager/write.ts'
 import type { RequestRefusal } from '../session/events.ts'
 import { isId, type SessionId } from '../session/id.ts'
@@ -353,13 +353,17 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#sessions.redeemRememberToken(token)
   }
 
-  /** Of several tokens the only one that is good now: a used one that another scope still has is no theft. */
+  /**
+   * Of several tokens the only one that is good now, or else the only one that a parallel request has used: one that another
+   * scope still has is no theft.
+   */
   async #chooseToken(tokens: readonly string[]): Promise<string | null> {
     if (tokens.length > MOST_VALUES) return null
     const context = this.#context.begin()
-    const are = await Promise.all(tokens.map(token => isCurrentToken(context, token)))
-    const [current = null, ...others] = tokens.filter((_, at) => are[at])
-    return others.length === 0 ? current : null
+    const uses = await Promise.all(tokens.map(token => useOf(context, token)))
+    const use = uses.includes('current') ? 'current' : 'used'
+    const [token = null, ...others] = tokens.filter((_, at) => uses[at] === use)
+    return others.length === 0 ? token : null
   }
 
   /** Writes down that the session is used, if that is due; also where its cookie has to wait for the next response. */

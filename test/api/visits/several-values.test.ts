@@ -345,10 +345,35 @@ describe('several remember tokens', () => {
       const again = visitOf(made.sessions, cookies)
       expect((await again.get())?.user?.name).toBe('ada')
       expect([setCookies(again).length, made.events]).toEqual([2, ['created']])
-      // Parallel requests with the same cookies: the token that was current is the one that was used last.
       break
     }
     expect(await userOf(made.sessions, [first, ...tokenCookies(1)])).toBeNull()
+    expect(made.events).not.toContain('remember-theft')
+  })
+
+  it('begin one session in parallel requests: no other is current, and one of them was used a moment ago', async () => {
+    const made = makeSessions({ rememberFor: '30d' })
+    const { token } = await loggedIn(made, { ...ada, remember: true })
+    made.clock.now += 24 * 3_600_000
+    const cookies = [...tokenCookies(1), token]
+    const keys = new Set<string | undefined>()
+    for (const visit of [0, 1, 2].map(() => visitOf(made.sessions, cookies))) keys.add((await visit.get())?.key)
+    made.clock.now += 6 * 60_000
+    keys.add((await visitOf(made.sessions, cookies).get())?.key)
+    expect([keys.size, keys.has(undefined)]).toEqual([1, false])
+    // No longer: a token that another scope still has is no answer.
+    made.clock.now += 1
+    expect(await userOf(made.sessions, cookies)).toBeNull()
+    expect(made.events).not.toContain('remember-theft')
+  })
+
+  it('begin a session by the current one beside one that was used a moment ago', async () => {
+    const made = makeSessions({ rememberFor: '30d' })
+    const { token } = await loggedIn(made, { ...ada, remember: true })
+    const visit = visitOf(made.sessions, [token])
+    await visit.get()
+    const next = jar([setCookies(visit)[1]!])
+    for (const cookies of placesOf(next, [token])) expect(await userOf(made.sessions, cookies)).toBe('ada')
     expect(made.events).not.toContain('remember-theft')
   })
 
