@@ -224,8 +224,8 @@ const timesOf = session => {
     rotatedAt: data.rotatedAt ?? null,
     expiresAt,
     absoluteExpiresAt,
-    // When its device proved itself last; null: it is bound to none.
-    provedAt: deviceOf(session)?.provedAt ?? null,
+    // When the session was bound to its device; null: it is bound to none.
+    boundAt: deviceOf(session)?.boundAt ?? null,
   }
 }
 

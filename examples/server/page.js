@@ -229,9 +229,9 @@ async function lookAtSession() {
     const instant = answer.body[/** @type {string} */ (time.dataset.time)]
     if (instant !== null) time.dateTime = new Date(instant).toISOString()
   }
-  const { seenAt, expiresAt, provedAt } = answer.body
-  if (provedAt !== null)
-    element('span', 'bound').textContent = 'Bound to this device: a copied cookie is worth nothing. Last checked'
+  const { seenAt, expiresAt, boundAt } = answer.body
+  if (boundAt !== null)
+    element('span', 'bound').textContent = 'Bound to this device: a copied cookie is soon worth nothing. Since'
   element('progress', 'idle').max = expiresAt - seenAt
   tellTimes()
 }
@@ -278,7 +278,7 @@ if (document.body.dataset.state === 'in') {
   tellTimes()
   setInterval(tellTimes, 1000)
   // A browser registers its key while the page after the login is loading.
-  if (document.querySelector('time[data-time=provedAt][datetime=""]')) setTimeout(lookAtSession, 2000)
+  if (document.querySelector('time[data-time=boundAt][datetime=""]')) setTimeout(lookAtSession, 2000)
   setInterval(() => {
     if (document.visibilityState === 'visible') lookAtSession()
   }, 30_000)

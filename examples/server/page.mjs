@@ -62,25 +62,24 @@ export const asset = path => (Object.hasOwn(ASSETS, path) ? ASSETS[path] : undef
 /** @param {number} instant epoch ms */
 const instantOf = instant => ({ iso: new Date(instant).toISOString(), text: `${new Date(instant).toUTCString()}` })
 
-const BOUND = 'Bound to this device: a copied cookie is worth nothing. Last checked'
+const BOUND = 'Bound to this device: a copied cookie is soon worth nothing. Since'
 const UNBOUND = 'Not bound to this device: a copied cookie would work elsewhere.'
 
 /** @param {import('./app.mjs').Times} times */
-function timeLine({ now, createdAt, remembered, seenAt, rotatedAt, expiresAt, absoluteExpiresAt, provedAt }) {
+function timeLine({ now, createdAt, remembered, seenAt, rotatedAt, expiresAt, absoluteExpiresAt, boundAt }) {
   /** @type {Record<string, string>} */
   const values = {
     now: `${now}`,
     how: remembered ? 'by the remember cookie of this browser' : 'with the password',
-    bound: provedAt === null ? UNBOUND : BOUND,
+    bound: boundAt === null ? UNBOUND : BOUND,
     idleMax: `${expiresAt - seenAt}`,
     idleLeft: `${Math.max(0, expiresAt - now)}`,
     absoluteMax: `${absoluteExpiresAt - createdAt}`,
     absoluteLeft: `${Math.max(0, absoluteExpiresAt - now)}`,
   }
-  const instants = { createdAt, seenAt, rotatedAt, expiresAt, absoluteExpiresAt, provedAt }
+  const instants = { createdAt, seenAt, rotatedAt, expiresAt, absoluteExpiresAt, boundAt }
   for (const [name, instant] of Object.entries(instants)) {
-    const { iso, text } =
-      instant === null ? { iso: '', text: name === 'provedAt' ? '' : 'not yet' } : instantOf(instant)
+    const { iso, text } = instant === null ? { iso: '', text: name === 'boundAt' ? '' : 'not yet' } : instantOf(instant)
     Object.assign(values, { [`${name}Iso`]: iso, [`${name}Text`]: text })
   }
   return values

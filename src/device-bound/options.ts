@@ -1,13 +1,14 @@
+import type { SessionManager } from '../manager/manager.ts'
 import type { AnySession, Session } from '../session/session.ts'
-import { listOf, type OptionsOf, oneOf, refuse, rule } from '../text/check-options.ts'
+import { listOf, type OptionsOf, oneOf, rule } from '../text/check-options.ts'
 import { type Duration, durationUpTo, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
-import { type CookieOptions, SessionCookie } from '../visits/cookie.ts'
+import { aCookieName, type CookieOptions, SessionCookie } from '../visits/cookie.ts'
 import { ALGORITHM } from './proof.ts'
 
 /** Options of `deviceBound`. */
 export interface DeviceBoundOptions {
-  /** How long a bound value is good, from 2 seconds to one hour: so long at most is a copied cookie of use. The browser renews it a little earlier. @default '5m' */
+  /** How long a bound value is good, at most one hour, plus 5 minutes because clocks differ: so long at most is a copied cookie of use. The browser renews it a little before `lifetime`. @default '5m' */
   lifetime?: Duration
   /** Where browsers register (PATH/register) and refresh (PATH/refresh); within the `path` of the session cookie. @default '/device-session' */
   path?: string
@@ -16,7 +17,7 @@ export interface DeviceBoundOptions {
   /** Beginnings of paths that never wait for a proof, such as `'/assets'`: they must not need a session. @default none */
   exclude?: readonly string[]
   /**
-   * Sessions of users that have to be bound: one that is not is refused from 5 minutes after it began here, and remember
+   * Sessions of users that have to be bound: one that is not is refused from 6 minutes after it began here, and remember
    * tokens begin none. A function is asked at each request, and must answer at once. @default false
    */
   // biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
@@ -31,31 +32,27 @@ const aPath = rule("a path such as '/device-session', without a '/' at its end",
   typeof value === 'string' ? PATH.test(value) && !/\/\.{1,2}(?:\/|$)/.test(value) : false,
 )
 
-const aLifetime = (value: unknown, name: string): void => {
-  durationUpTo('1h')(value, name)
-  if (milliseconds(value as Duration, name) < 2000) refuse(name, 'at least 2 seconds', value)
-}
-
 export const OPTIONS: OptionsOf<DeviceBoundOptions> = {
   where: 'deviceBound',
   rules: {
-    lifetime: aLifetime,
+    lifetime: durationUpTo('1h'),
     path: aPath,
-    cookie: rule(
-      "a token such as 'session_bound'",
-      value => typeof value === 'string' && /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(value) && !/^__/.test(value),
-    ),
+    cookie: aCookieName,
     exclude: listOf('paths', aPath),
     require: rule('true, false, or a function of the session', value => ['boolean', 'function'].includes(typeof value)),
     onTheft: oneOf('end-device', 'invalidate-user'),
   },
 }
 
-/** The options, completed by the defaults and the session cookie. */
+// biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
+type AnyManager = SessionManager<any, any, any>
+
+/** The manager, and the options, completed by the defaults and the session cookie. */
 export type Setup = ReturnType<typeof setUp>
 
 /** @throws TypeError if browsers could not renew the bound cookie beside such a session cookie */
-export function setUp(options: DeviceBoundOptions, session: CookieOptions) {
+export function setUp(options: DeviceBoundOptions, visits: { sessions: AnyManager; cookie: CookieOptions }) {
+  const { sessions, cookie: session } = visits
   if (session.domain !== undefined)
     throw new TypeError(
       `deviceBound: impossible beside cookie.domain ${quote(session.domain)}: a browser proves a session to one origin alone`,
@@ -73,8 +70,10 @@ export function setUp(options: DeviceBoundOptions, session: CookieOptions) {
     throw new TypeError(`deviceBound: path: expected one within ${quote(within)}, where the session cookie is sent`)
   const lifetime = milliseconds(options.lifetime ?? '5m', 'lifetime')
   const registerPath = `${path}/register`
-  const { require = false } = options
+  const { require = false, onTheft = 'end-device', exclude = [] } = options
   return {
+    sessions,
+    now: sessions.options.now,
     /** ms */
     lifetime,
     /**
@@ -82,19 +81,18 @@ export function setUp(options: DeviceBoundOptions, session: CookieOptions) {
      * too: it must not come too late.
      */
     maxAge: Math.max(1, Math.floor((lifetime - Math.min(30_000, lifetime / 5)) / 1000)),
+    /** Of the value that comes with the session: if the answer to the registration is lost, the browser gets no other. */
+    firstMaxAge: Math.ceil(sessions.options.absoluteTimeout / 1000),
     registerPath,
     refreshPath: `${path}/refresh`,
-    /** The header of an offer, but for its challenge. */
-    offered: `(${ALGORITHM});path="${registerPath}"`,
-    exclude: options.exclude ?? [],
+    /** The header of an offer. */
+    registration: (challenge: string): string => `(${ALGORITHM});path="${registerPath}";challenge="${challenge}"`,
+    exclude,
     cookie,
     sessionCookie,
     /** As browsers compare them with those of the cookie. */
     attributes: cookie.serializeValue('', null).slice(cookie.name.length + 3),
-    requires: (session: AnySession): boolean =>
-      session.user !== null && (typeof require === 'function' ? require(session) === true : require),
-    /** Whether each session of a user has to be bound. */
-    requiresAll: require === true,
-    onTheft: options.onTheft ?? 'end-device',
+    requires: (session: AnySession): boolean => (typeof require === 'function' ? require(session) === true : require),
+    onTheft,
   }
 }

@@ -23,17 +23,6 @@ function bytesOf(text: unknown): Buffer | null {
   return bytes.toString('base64url') === text ? bytes : null
 }
 
-/** A proof that was read and not yet verified. */
-export interface Proof {
-  readonly algorithm: string
-  /** The key that a registration brings. */
-  readonly jwk: unknown
-  /** The challenge that it answers. */
-  readonly jti: string
-  readonly signed: Buffer
-  readonly signature: Buffer
-}
-
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 const isObject = (value: unknown): value is object =>
@@ -56,7 +45,7 @@ function membersOf(bytes: Uint8Array): ReadonlyMap<string, unknown> | null {
  * Reads a proof. `'malformed'`: it is over 8 KiB, not three parts of strict base64url, no JSON objects, of another `typ`
  * than `dbsc+jwt`, without `jti`, or with `crit`; at a registration it has no `jwk`, at a refresh it has one.
  */
-export function readProof(jws: string, use: 'registration' | 'refresh'): Proof | 'malformed' {
+export function readProof(jws: string, use: 'registration' | 'refresh') {
   // Characters first: an over-long text is not even encoded.
   if (jws.length > MAX_BYTES) return 'malformed'
   const parts = jws.split('.', 4)
@@ -75,6 +64,9 @@ export function readProof(jws: string, use: 'registration' | 'refresh'): Proof |
   return { algorithm, jwk: header.get('jwk'), jti, signed, signature }
 }
 
+/** A proof that was read and not yet verified: `jti` is the challenge that it answers, `jwk` the key that a registration brings. */
+export type Proof = Exclude<ReturnType<typeof readProof>, 'malformed'>
+
 /** The key that a registration brings: both coordinates in base64url. `null` if it is private, or of another kind. */
 function keyFrom(jwk: unknown): string | null {
   if (!isObject(jwk)) return null
@@ -83,21 +75,18 @@ function keyFrom(jwk: unknown): string | null {
   if (members.has('alg') && members.get('alg') !== ALGORITHM) return null
   if (members.has('use') && members.get('use') !== 'sig') return null
   if (members.get('kty') !== 'EC' || members.get('crv') !== 'P-256') return null
-  const x = bytesOf(members.get('x'))
-  const y = bytesOf(members.get('y'))
+  const point = [members.get('x'), members.get('y')]
   // RFC 7518, section 6.2.1.2: of full size, leading zeros included.
-  if (x?.length !== COORDINATE || y?.length !== COORDINATE) return null
-  return Buffer.concat([x, y]).toString('base64url')
+  return point.every(each => bytesOf(each)?.length === COORDINATE) ? point.join('') : null
 }
 
 /** `null`: it is signed by this key. */
 function refusalOf(device: string, { signed, signature }: Proof): 'key' | 'signature' | null {
-  const bytes = Buffer.from(device, 'base64url')
-  const [x, y] = [bytes.subarray(0, COORDINATE), bytes.subarray(COORDINATE)].map(each => each.toString('base64url'))
+  const [x, y] = [device.slice(0, device.length / 2), device.slice(device.length / 2)]
   let key: KeyObject
   try {
     // Throws for a point that is not on the curve.
-    key = createPublicKey({ key: { kty: 'EC', crv: 'P-256', x: x!, y: y! }, format: 'jwk' })
+    key = createPublicKey({ key: { kty: 'EC', crv: 'P-256', x, y }, format: 'jwk' })
   } catch {
     return 'key'
   }

@@ -1,24 +1,36 @@
 // The two requests that browsers send by themselves: to register a key for a session, and to prove that they have it.
 import { SessionError } from '../contract/errors.ts'
 import type { AnySession } from '../session/session.ts'
-import { busy, challenged, type DeviceAnswer, instructed, over, refused } from './answers.ts'
+import { warnOnce } from '../text/warn-once.ts'
+import { choose } from '../visits/choose.ts'
+import { busy, challenged, instructed, over, refused } from './answers.ts'
 import { type Asked, headerOf } from './asked.ts'
-import * as bindings from './binding.ts'
-import type { Devices } from './devices.ts'
-import { headerText, type Proof, readProof, verifyRefresh, verifyRegistration } from './proof.ts'
+import { bindingIn, isMade, isOpen, nameOf, offerChallenge, refreshChallenge } from './binding.ts'
+import { endStolen, tell, write } from './devices.ts'
+import type { Setup } from './options.ts'
+import { headerText, isSame, readProof, verifyRefresh, verifyRegistration } from './proof.ts'
 
-const NO_TOUCH = { touch: false } as const
-
-/** Answers a request to one of the two paths. */
-export async function answer(devices: Devices, step: 'register' | 'refresh', request: Asked): Promise<DeviceAnswer> {
+/** The answer to a request to one of the two paths; `null` for any other. Never rejects: nobody would catch it there. */
+export async function answerAt(setup: Setup, path: string, request: Asked): Promise<Response | null> {
+  const { registerPath, refreshPath, sessionCookie, sessions } = setup
+  if (request.method !== 'POST' || (path !== registerPath && path !== refreshPath)) return null
   const text = (name: string) => headerText(headerOf(request, name))
   const proof = text('secure-session-response')
+  const name = text('sec-secure-session-id')
+  const isRegistration = path === registerPath
+  if (isRegistration && !proof) return refused(400, 'no_proof')
+  if (!isRegistration && !name) return refused(400, 'no_session_id')
+  if (proof === null) return refused(400, 'malformed')
   try {
-    if (step === 'register') return await register(devices, request, proof)
-    return await refresh(devices, request, text('sec-secure-session-id'), proof)
+    const ids = sessionCookie.candidates(headerOf(request, 'cookie'))
+    const { session, isAmbiguous } = await choose<AnySession>(sessions, ids)
+    // Which one is the browser's own nobody can tell: that is no logout.
+    if (isAmbiguous) return busy()
+    return isRegistration ? await register(setup, session, proof!) : await refresh(setup, session, name!, proof)
   } catch (error) {
-    if (error instanceof SessionError && error.status === 503) return busy()
-    throw error
+    // A failure of the store is told by an event.
+    if (!(error instanceof SessionError)) warnOnce('COATCHECK_DEVICE', `${path} failed: ${error}`)
+    return busy()
   }
 }
 
@@ -27,126 +39,39 @@ export async function answer(devices: Devices, step: 'register' | 'refresh', req
  * genuine one takes it by the write that stores the key. So a logout, the end of the user's sessions and another login
  * all win against it.
  */
-async function register(devices: Devices, request: Asked, text: string | null | undefined): Promise<DeviceAnswer> {
-  const { sessions, setup } = devices
-  if (!text) return refused(400, 'no_proof')
-  const { id, session, isAmbiguous } = await devices.chosen(request)
-  // Which one is the browser's own nobody can tell: that is no logout.
-  if (isAmbiguous) return busy()
+async function register(setup: Setup, session: AnySession | null, text: string): Promise<Response> {
   if (session === null) return refused(401, 'no_session')
-  const offer = bindings.offerIn(session, devices.now())
-  if (offer === null) return refused(403, 'no_offer')
+  const offer = bindingIn(session)
+  if (offer === null || !isOpen(offer, setup.now())) return refused(403, 'no_offer')
   const proof = readProof(text, 'registration')
   if (proof === 'malformed') return refused(400, proof)
-  if (!bindings.answers(proof.jti, [id!, session.secret], offer, bindings.offerChallenge))
-    return refused(400, 'challenge')
+  if (!isSame(proof.jti, offerChallenge(session, offer))) return refused(400, 'challenge')
   const verified = verifyRegistration(proof)
   if (typeof verified === 'string') return refused(400, verified)
-  const { binding, value } = bindings.newBinding(verified.key, session.createdAt, devices.now(), setup.lifetime)
-  const written = await write(devices, session, current =>
-    bindings.offerIn(current, devices.now()) === offer ? binding : refused(403, 'no_offer'),
-  ).catch(async error => {
-    // It may have been written, and no browser would have its value: an outage must not end the session.
-    const again = await sessions.get(id, NO_TOUCH)
-    if (again !== null && bindings.bindingIn(again)?.id === binding.id) return again
-    throw error
-  })
-  if (written === null) return refused(401, 'no_session')
-  if ('status' in written) return written
-  devices.tell('device-bound', written)
-  return instructed(setup, written.secret, binding, value)
+  const bound = { ...offer, device: verified.key, of: session.createdAt, boundAt: setup.now() }
+  const binding = await write(setup, session, now => (now?.device === '' ? bound : now))
+  if (binding === null) return refused(401, 'no_session')
+  // The same key again is the same registration, whose answer was lost.
+  if (binding.device !== verified.key) return refused(403, 'no_offer')
+  if (binding === bound) tell(setup, 'device-bound', session)
+  return instructed(setup, session, binding)
 }
 
 /**
- * Renews the bound value of a browser that proves its key: one read and one write. A proof is good once: the write that
- * stores the new value stores the next challenge. If there is no such session any more, the browser forgets its own.
+ * Renews the bound value of a browser that proves its key: one read, and no write, so that a store that is full logs nobody
+ * out. A challenge lasts as long as a value: one that is answered again in that time, by the same key, proves the same.
+ * If there is no such session any more, the browser forgets its own.
  */
-async function refresh(
-  devices: Devices,
-  asked: Asked,
-  name: string | null | undefined,
-  text: string | null | undefined,
-): Promise<DeviceAnswer> {
-  if (!name) return refused(400, 'no_session_id')
-  if (text === null) return refused(400, 'malformed')
-  const { id, session, isAmbiguous } = await devices.chosen(asked)
-  if (isAmbiguous) return busy()
-  if (session === null || bindings.bindingIn(session)?.id !== name) return over()
+async function refresh(setup: Setup, session: AnySession | null, name: string, text?: string): Promise<Response> {
+  const binding = session && bindingIn(session)
+  if (session === null || !binding?.device || nameOf(binding) !== name) return over()
   const proof = text === undefined ? null : readProof(text, 'refresh')
   if (proof === 'malformed') return refused(400, proof)
-  const request = { name, proof, ids: [id!, session.secret] }
-  let value: string | null = null
-  const written = await write(devices, session, current => {
-    const step = next(devices, bindings.bindingIn(current), request)
-    if ('status' in step) return step
-    value = step.value
-    return step.binding
-  })
-  if (written === null) return over()
-  if ('status' in written) {
-    if (written.isTheft) await devices.endStolen(session)
-    return written
-  }
-  const binding = bindings.bindingIn(written)!
-  const { secret } = written
-  return value === null ? challenged(secret, binding) : instructed(devices.setup, secret, binding, value)
-}
-
-interface Refresh {
-  readonly name: string
-  readonly proof: Proof | null
-  /** The ID that came, and the one that it leads to. */
-  readonly ids: readonly string[]
-}
-
-/** An answer that writes nothing. `isTheft`: the proof was signed by another key. */
-type Told = DeviceAnswer & { readonly isTheft?: boolean }
-
-/** The result of a refresh: the binding to write, with its new value if there is one, or the answer. */
-function next(
-  devices: Devices,
-  before: bindings.Binding | null,
-  { name, proof, ids }: Refresh,
-): { binding: bindings.Binding; value: string | null } | Told {
-  if (before?.id !== name) return over()
-  const { setup } = devices
-  const now = devices.now()
-  const { challenge } = before
-  const [id] = ids.slice(-1) as [string]
-  if (now >= challenge.end) return { binding: { ...before, challenge: bindings.newChallenge(now) }, value: null }
-  // Of parallel proofs for one challenge one is good, and the others sign the next one.
-  if (proof === null || !bindings.answers(proof.jti, ids, challenge.salt, bindings.refreshChallenge))
-    return challenged(id, before)
-  const refusal = verifyRefresh(proof, before.device)
-  if (refusal !== null) return { ...refused(400, refusal), isTheft: refusal === 'signature' }
-  // A browser whose responses are lost asks again and again: no value that is good is given up for one more.
-  if (bindings.isFull(before, now)) return instructed(setup, id, before, null)
-  return bindings.proved(before, now, setup.lifetime)
-}
-
-/**
- * Writes the binding that `make` derives from the current one; if it makes an answer instead, nothing is written. `null`: the
- * session has gone.
- */
-async function write<A extends DeviceAnswer>(
-  { sessions }: Devices,
-  session: AnySession,
-  make: (current: bindings.Kept) => bindings.Binding | A,
-): Promise<AnySession | A | null> {
-  let answer: A | null = null
-  const nothing = new Error('nothing is written')
-  try {
-    const change = (draft: Record<string, unknown>) => {
-      const made = make({ data: draft, createdAt: session.createdAt })
-      if ('status' in made) {
-        answer = made
-        throw nothing
-      }
-      bindings.put(draft, made)
-    }
-    return await sessions.update(session, change)
-  } catch (error) {
-    if (error === nothing) return answer
-    throw error
-  }
+  const make = (time: number) => refreshChallenge(session, binding, time)
+  if (proof === null || !isMade(proof.jti, make, setup.lifetime, setup.now()))
+    return challenged(setup, session, binding)
+  const refusal = verifyRefresh(proof, binding.device)
+  if (refusal === null) return instructed(setup, session, binding)
+  if (refusal === 'signature') await endStolen(setup, session)
+  return refused(400, refusal)
 }

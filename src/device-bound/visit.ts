@@ -1,13 +1,22 @@
+import type { ServerResponse } from 'node:http'
 import { SessionError } from '../contract/errors.ts'
+import { firstKeyOf } from '../data/meta.ts'
 import { isPlain } from '../data/plain.ts'
-import type { AnySession, Session, UserSession } from '../session/session.ts'
-import type { UserIds } from '../session/users.ts'
+import { type AnySession, recordOf } from '../session/session.ts'
 import { responseCookie } from '../visits/cookie.ts'
+import type { FetchVisit } from '../visits/fetch.ts'
 import { FetchHead, type MoreRules, writeRules } from '../visits/head.ts'
+import { guardHead } from '../visits/node.ts'
 import type { Visit } from '../visits/types.ts'
+import { challenge } from './answers.ts'
 import { type Asked, headerOf } from './asked.ts'
-import { bindingIn, deviceIn, isKey, keysOf, newOffer, takeOut } from './binding.ts'
-import type { DeviceState, Devices, Look } from './devices.ts'
+import { bindingIn, KEY, newOffer, offerChallenge, valueFor } from './binding.ts'
+import { type DeviceState, look, tellRefused } from './devices.ts'
+import type { Setup } from './options.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
+type AnyVisit = FetchVisit<any, any, any>
+type Given<Method extends keyof AnyVisit> = Parameters<Extract<AnyVisit[Method], (...given: never) => unknown>>[0]
 
 const NO_TOUCH = { touch: false } as const
 
@@ -15,151 +24,155 @@ const NO_TOUCH = { touch: false } as const
  * A bound session that gets a new ID leaves the old one this grace: its browser may be proving its key by the ID that it
  * has. Told that the session is over, it would forget the key. Without the device the old ID is worth nothing.
  */
-const GRACE = '10s'
+const GRACE = { grace: '10s' } as const
 
 /** For `deviceState`. Registered: the visit may be of another copy of this package. */
-export const STATE: unique symbol = Symbol.for('coatcheck.device-state.1')
+export const STATE: unique symbol = Symbol.for('coatcheck.device-state.2')
+
+type State = DeviceState | 'late' | 'begun' | 'left'
 
 /** A visit whose session can be used only if the request proves that it comes from the session's device. */
-export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends object>
-  implements Visit<Data, Ids, Input>
-{
-  readonly #inner: Visit<Data, Ids, Input>
+export class DeviceVisit implements AnyVisit {
+  /** `'begun'`: the session begins in this response, and may be bound by who gets it. `'left'`: the browser has logged out. */
+  [STATE]: State | null = null
+  /** `'handled'`: it gets all our headers by itself. Of node:http as long as it says nothing about the device. `null`: the caller's. */
+  response: ServerResponse | 'handled' | null = null
+  readonly #inner: AnyVisit
   readonly #request: Asked
-  readonly #devices: Devices
+  readonly #setup: Setup
   /** Whether the session may be used: found out once, and settled by a login or a logout. */
   #admitting: Promise<boolean> | null = null
-  /** Set if the request did not prove its device. */
-  #refused: Look | null = null
-  /** A session whose ID is news to the browser: it gets an offer with it. */
-  #begun: AnySession | null = null
-  #hasLoggedOut = false
-  /** Called before the response first says something about the device. */
-  #onHead: ((rules: () => MoreRules) => void) | null
+  /** Of whom the state is said. */
+  #session: AnySession | null = null
 
-  constructor(
-    inner: Visit<Data, Ids, Input>,
-    request: Asked,
-    devices: Devices,
-    onHead: ((rules: () => MoreRules) => void) | null = null,
-  ) {
-    this.#inner = inner
+  /** `inner`: of node:http it has no `respond`. */
+  constructor(inner: Visit, request: Asked, setup: Setup) {
+    this.#inner = inner as AnyVisit
     this.#request = request
-    this.#devices = devices
-    this.#onHead = onHead
+    this.#setup = setup
   }
 
-  get [STATE](): DeviceState | null {
-    return this.#refused?.state ?? null
-  }
-
-  async get(options?: { touch?: boolean }): Promise<Session<Data, Ids> | null> {
+  async get(options?: Given<'get'>) {
     return (await this.#isAdmitted()) ? this.#inner.get(options) : null
   }
 
-  async requireUser(options?: Parameters<Visit<Data, Ids, Input>['requireUser']>[0]): Promise<UserSession<Data, Ids>> {
+  async requireUser(options?: Given<'requireUser'>) {
     if (await this.#isAdmitted()) return this.#inner.requireUser(options)
     throw new SessionError('ERR_SESSION_UNAUTHENTICATED', 'no user is logged in: the browser has not proved its device')
   }
 
-  async create(anonymous?: Parameters<Visit<Data, Ids, Input>['create']>[0]): Promise<Session<Data, Ids>> {
+  async create(anonymous?: Given<'create'>) {
     if (await this.#isAdmitted()) return this.#inner.create(anonymous)
-    throw new SessionError(
-      'ERR_SESSION_CONFLICT',
-      'this session is bound to another device: log in again, or log out first',
-    )
+    const message = 'this session is bound to another device: log in again, or log out first'
+    throw new SessionError('ERR_SESSION_CONFLICT', message)
   }
 
-  async update(change: Parameters<Visit<Data, Ids, Input>['update']>[0]): Promise<Session<Data, Ids> | null> {
+  async update(change: Given<'update'>) {
     if (!(await this.#isAdmitted())) return null
     // The binding is out of reach of keys that a client may have sent, and of a function that empties the data.
-    if (typeof change !== 'function')
-      return this.#inner.update(isPlain(change) ? (keysOf(change, 'application') as Partial<Data>) : change)
-    return this.#inner.update((draft: Data) => {
-      const kept = takeOut(draft)
+    if (typeof change !== 'function') return this.#inner.update(isPlain(change) ? withoutKey(change) : change)
+    return this.#inner.update((draft: Record<string, unknown>) => {
+      const ours = draft[KEY]
+      delete draft[KEY]
       const answer = change(draft)
-      takeOut(draft)
-      Object.assign(draft, kept)
+      draft[KEY] = ours
       return answer as never
     })
   }
 
-  async take<N extends keyof Data & string>(name: N): Promise<Data[N] | undefined> {
-    return (await this.#isAdmitted()) && !isKey(name) ? this.#inner.take(name) : undefined
+  async take(name: string) {
+    return (await this.#isAdmitted()) && name !== KEY ? this.#inner.take(name) : undefined
   }
 
   // A copied cookie must get no new ID.
-  async regenerate(
-    options: Parameters<Visit<Data, Ids, Input>['regenerate']>[0] = {},
-  ): Promise<Session<Data, Ids> | null> {
+  async regenerate(options?: Given<'regenerate'>) {
     if (!(await this.#isAdmitted())) return null
-    const before = await this.#inner.get(NO_TOUCH)
-    const isBound = before !== null && bindingIn(before) !== null
-    const session = await this.#inner.regenerate(isBound ? { grace: GRACE, ...options } : options)
-    if (session !== null) this.#settle(session)
-    return session
+    const session = await this.#inner.get(NO_TOUCH)
+    return this.#inner.regenerate(session && bindingIn(session)?.device ? { ...GRACE, ...options } : options)
   }
 
-  async logIn(login: Parameters<Visit<Data, Ids, Input>['logIn']>[0]): Promise<UserSession<Data, Ids>> {
+  async logIn(login: Given<'logIn'>) {
     const session = await this.#inner.logIn(isPlain(login) ? this.#withOffer(login) : login)
-    this.#settle(session)
-    if (deviceIn(session) === null)
+    if (bindingIn(session) === null)
       throw new TypeError(
-        "deviceBound: the manager's `schema` drops the keys '~device.…', where the binding is kept: let it keep keys that it does not name, as z.looseObject does",
+        `deviceBound: the manager's \`schema\` drops the key '${KEY}', where the binding is kept: let it keep keys that it does not name, as z.looseObject does`,
       )
+    this.#say('begun', session)
     return session
   }
 
-  async logOut(): Promise<void> {
+  async logOut() {
     await this.#inner.logOut()
-    this.#settle(null)
+    this.#say('left', null)
   }
 
-  onLeave(leave: () => unknown): void {
+  onLeave(leave: () => unknown) {
     this.#inner.onLeave(leave)
   }
 
-  async csrfToken(): Promise<string | null> {
+  async csrfToken() {
     return (await this.#isAdmitted()) ? this.#inner.csrfToken() : null
   }
 
-  async checkCsrf(token: unknown): Promise<void> {
+  async checkCsrf(token: unknown) {
     if (await this.#isAdmitted()) return this.#inner.checkCsrf(token)
     throw new SessionError('ERR_SESSION_CSRF', "the token is missing, or not this session's")
   }
 
-  finish(): ReturnType<Visit['finish']> {
+  finish() {
     return this.#with(this.#inner.finish())
   }
 
-  get headers(): Headers {
+  get headers() {
     return this.#with(this.#inner).headers
   }
 
-  get cookies(): Visit['cookies'] {
+  get cookies() {
+    // The session of a remember token is not refused: its browser may have nothing to do with this action.
+    if (this.response === null && this[STATE] === 'begun' && !this.#session?.remembered)
+      throw new TypeError(
+        'deviceBound: a login offers to bind its session by a header, and cookies alone, as of a server action of Next, would leave it unbound: log in by a route handler, or send `visit.finish().headers`',
+      )
     return this.#with(this.#inner).cookies
   }
 
-  #with({ headers, cookies }: ReturnType<Visit['finish']>): ReturnType<Visit['finish']> {
+  respond(response: Response) {
+    return this.told(this.#inner.respond(response))
+  }
+
+  /** The response with our headers. A handshake, an error response and anything that is no response get none. */
+  told(response: Response): Response {
+    if (typeof response?.headers?.getSetCookie !== 'function' || response.status < 200) return response
+    const { headers } = this.#with({ headers: response.headers, cookies: [] })
+    return new Response(response.body, { status: response.status, statusText: response.statusText, headers })
+  }
+
+  #with({ headers, cookies }: ReturnType<Visit['finish']>) {
     const rules = this.headRules()
-    writeRules(rules, new FetchHead(headers))
-    return { headers, cookies: [...cookies, ...rules.cookies.map(responseCookie)] }
+    const all = new Headers(headers)
+    writeRules(rules, new FetchHead(all))
+    return { headers: all, cookies: [...cookies, ...rules.cookies.map(responseCookie)] }
   }
 
   /** The headers about devices, if the head of the response were written now. */
   headRules(): MoreRules {
-    const request = this.#request
-    const { cookie } = this.#devices.setup
-    const offer = this.#begun === null ? null : this.#devices.offer(this.#begun)
-    const look = this.#refused
-    const others: [string, string][] = []
-    if (offer !== null) others.push(['Secure-Session-Registration', offer])
-    if (look?.challenge) others.push(['Secure-Session-Challenge', look.challenge])
-    if (look?.state === 'unproved' && isForeignNavigation(request)) others.push(['Refresh', '0'])
-    // The value of an earlier session would be a wrong one as soon as this session is bound.
-    const isOver = this.#hasLoggedOut || offer !== null || look?.isExpired || look?.state === 'stolen'
-    const cookies = isOver && cookie.candidates(headerOf(request, 'cookie')).length > 0 ? [cookie.clear()] : []
-    return { cookies, vary: [], noStore: look !== null, others }
+    const { cookie, firstMaxAge, registration } = this.#setup
+    const [state, session] = [this[STATE], this.#session]
+    const rules = { cookies: [], vary: [], noStore: state === 'unproved' || state === 'required' }
+    if (state === 'begun' || state === 'late') {
+      const binding = bindingIn(session!)!
+      const first = cookie.serializeValue(valueFor(session!, binding, '', binding.at), firstMaxAge)
+      const offer: [string, string] = ['Secure-Session-Registration', registration(offerChallenge(session!, binding))]
+      return { ...rules, cookies: [first], others: state === 'begun' ? [offer] : [] }
+    }
+    if (state !== 'unproved' && state !== 'left') return rules
+    // The browser proves itself before its next request if it has no value.
+    const hasValue = cookie.candidates(headerOf(this.#request, 'cookie')).length > 0
+    const cookies = hasValue ? [cookie.clear()] : []
+    if (state === 'left') return { ...rules, cookies }
+    const again = mayComeAgain(this.#request, hasValue && cookie.name.startsWith('__Host-')) && { Refresh: '0' }
+    const others = Object.entries({ ...challenge(this.#setup, session!, bindingIn(session!)!), ...again })
+    return { ...rules, cookies, others }
   }
 
   #isAdmitted(): Promise<boolean> {
@@ -168,65 +181,73 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
   }
 
   async #admit(): Promise<boolean> {
-    const inner = this.#inner
-    const request = this.#request
-    const devices = this.#devices
-    let session: Session<Data, Ids> | null = await inner.get(NO_TOUCH)
-    if (session?.user == null) return true
-    const came: readonly string[] = devices.setup.sessionCookie.candidates(headerOf(request, 'cookie'))
-    // None of the values that came: a thief may add some to a copied one.
-    const isNews = !came.includes(session.secret)
-    if (isNews && deviceIn(session) === null) {
-      // A remember token is copied as easily as a cookie, and who copied it would register a device of his own.
-      if (session.remembered && devices.setup.requires(session)) {
-        await inner.logOut()
-        return true
-      }
-      session = await inner.update(newOffer(devices.now()) as never)
-      if (session === null) return true
-    }
-    const look = devices.look(session, request)
-    // A login or a logout meanwhile knows better.
-    if (this.#begun !== null || this.#hasLoggedOut) return true
-    if (isNews) this.#begun = session
-    const isAdmitted = look.state === 'unbound' || look.state === 'bound'
-    if (isNews || !isAdmitted) this.#tell()
-    if (isAdmitted) return true
-    this.#refused = look
-    devices.tellRefused(session, request)
-    if (look.state === 'stolen') await devices.endStolen(session)
+    const found: AnySession | null = await this.#inner.get(NO_TOUCH)
+    if (found?.user == null) return true
+    const session = this.#isNews(found) ? await this.#offer(found) : found
+    // A login, a logout or an offer knows better.
+    if (session === null || this[STATE] !== null) return true
+    const state = await look(this.#setup, session, this.#request)
+    if (this[STATE] !== null) return true
+    this.#say(state, session)
+    if (state !== 'unproved' && state !== 'required') return true
+    tellRefused(this.#setup, session, this.#request)
     return false
   }
 
-  #settle(begun: AnySession | null): void {
-    this.#begun = begun
-    this.#hasLoggedOut = begun === null
-    this.#refused = null
-    this.#admitting = Promise.resolve(true)
-    this.#tell()
+  /**
+   * Whether a session without an offer begins in this response, by a remember token or an import. Not by a copied ID: none of
+   * those that came is its own, and it never got a new one.
+   */
+  #isNews(session: AnySession): boolean {
+    const came: readonly string[] = this.#setup.sessionCookie.candidates(headerOf(this.#request, 'cookie'))
+    const record = recordOf(session)!
+    return !came.includes(session.secret) && firstKeyOf(record) === record.key && bindingIn(session) === null
   }
 
-  #tell(): void {
-    this.#onHead?.(() => this.headRules())
-    this.#onHead = null
+  /** Offers to bind a session that begins; of parallel requests that found it, one does. `null`: it has ended. */
+  async #offer(session: AnySession): Promise<AnySession | null> {
+    // A remember token is copied as easily as a cookie, and who copied it would register a device of his own.
+    if (session.remembered && this.#setup.requires(session)) return this.#inner.logOut().then(() => null)
+    const offer = newOffer(this.#setup.now())
+    const change = (draft: object) => {
+      if (bindingIn({ data: draft, createdAt: session.createdAt }) === null) Object.assign(draft, offer)
+    }
+    // If it cannot be stored, the session goes on unbound.
+    const written = await this.#inner.update(change).catch(() => session)
+    if (written?.data[KEY] === offer[KEY]) this.#say('begun', written)
+    return written
+  }
+
+  /** From here on the state is this. */
+  #say(state: State, session: AnySession | null): void {
+    const { response } = this
+    this[STATE] = state
+    this.#session = session
+    if (state === 'begun' || state === 'left') this.#admitting = Promise.resolve(true)
+    if (response === null || response === 'handled' || state === 'unbound' || state === 'bound') return
+    if (!response.headersSent) guardHead(response, this.headRules.bind(this))
+    this.response = 'handled'
   }
 
   /** The login, of a session that may be bound. */
   #withOffer<L extends { data?: unknown }>(login: L): L {
     const { data = {} } = login
-    const offer = newOffer(this.#devices.now())
-    const withOffer = (given: unknown) => (isPlain(given) ? { ...keysOf(given, 'application'), ...offer } : given)
+    const offer = newOffer(this.#setup.now())
+    const withOffer = (given: unknown) => (isPlain(given) ? { ...given, ...offer } : given)
     const offering = typeof data === 'function' ? (before: unknown) => withOffer(data(before)) : withOffer(data)
-    return { ...login, data: offering, ...(this.#devices.setup.requiresAll && { remember: false }) }
+    return { ...login, data: offering }
   }
 }
 
+const withoutKey = ({ [KEY]: _, ...others }: Record<string, unknown>): object => others
+
 /**
- * A link on another site: Chromium 150 sends no proof for the request that follows it, since its cookies would not be sent
- * with the proof. The page loads itself anew: that is a request of its own site, and it comes with a proof.
+ * Whether a page that loads itself anew comes with a proof: Chromium 150 sends none with the request that follows a link on
+ * another site, since its cookies would not be sent with the proof, and none as long as it has a value. `isCleared`: it had
+ * one that is of no use, such as by a late answer for the session before, and this response takes it away.
  */
-function isForeignNavigation(request: Asked): boolean {
+function mayComeAgain(request: Asked, isCleared: boolean): boolean {
   const site = headerOf(request, 'sec-fetch-site')
-  const isForeign = site === 'cross-site' || site === 'same-site'
-  return request.method === 'GET' && isForeign && headerOf(request, 'sec-fetch-mode') === 'navigate'
+  const isPage = request.method === 'GET' && headerOf(request, 'sec-fetch-mode') === 'navigate'
+  return isPage && (isCleared || site === 'cross-site' || site === 'same-site')
 }

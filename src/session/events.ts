@@ -19,7 +19,7 @@ export type SessionEvent<Ids extends UserIds = UserIds> = {
     }
   /** `expired`: a session that a caller still held was found past its time. `remember-theft`: `key` is the series. */
   | { type: 'expired' | 'remember-theft'; key: SessionKey; userId: UserId<Ids> | null }
-  /** `device-bound`: a browser bound the session to its device. `device-theft`: a wrong proof came, and the session has ended. */
+  /** `device-bound`: a browser bound the session to its device. `device-theft`: another key has signed, and the session has ended. */
   | { type: 'device-bound' | 'device-theft'; key: SessionKey; userId: UserId<Ids> | null }
   | { type: 'regenerated'; key: SessionKey; oldKey: SessionKey; userId: UserId<Ids> | null }
   | {

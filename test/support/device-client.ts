@@ -1,11 +1,11 @@
 // A browser as the tests of the state need it: a jar, a key, and each request by hand, so that a test says in which order
-// they arrive. The one that walks through the protocol by itself is device-browser.ts.
+// they arrive. The one that walks through the protocol by itself is in test/stories/device-bound/histories.test.ts.
 import type { SessionManager } from 'coatcheck'
-import { type DeviceBoundOptions, type DeviceFetchVisits, deviceBound } from 'coatcheck/device-bound'
+import { type DeviceBoundOptions, type DeviceFetchVisits, deviceBound, deviceState } from 'coatcheck/device-bound'
 import { type FetchVisitsOptions, fetchVisits } from 'coatcheck/fetch'
 import { type DevicePair, newDevice, refreshProof, registrationProof } from './device-key.ts'
 
-const ORIGIN = 'https://shop.example'
+export const ADA = { id: 42n, name: 'ada' }
 export const REGISTER = '/device-session/register'
 export const REFRESH = '/device-session/refresh'
 export const BOUND_COOKIE = '__Host-session_bound'
@@ -24,7 +24,7 @@ export const challengeIn = (response: Response): string | null =>
   /^"([^"]+)";id="/.exec(response.headers.get('secure-session-challenge') ?? '')?.[1] ??
   null
 
-type Visiting = Parameters<Edge['handle']>[1]
+type Visiting = (visit: ReturnType<Edge['of']>) => unknown
 
 export class DeviceClient {
   readonly edge: Edge
@@ -39,27 +39,15 @@ export class DeviceClient {
     this.device = device
   }
 
-  /** A thief's: all cookies of this browser, and not its key. */
-  copy(): DeviceClient {
-    const thief = new DeviceClient(this.edge)
-    thief.jar = new Map(this.jar)
-    thief.challenge = this.challenge
-    thief.name = this.name
-    return thief
-  }
-
-  /** Another tab of this browser, in which it does the same at the same time. */
-  tab(): DeviceClient {
-    return Object.assign(new DeviceClient(this.edge, this.device), {
-      jar: new Map(this.jar),
-      challenge: this.challenge,
-      name: this.name,
-    })
+  /** All cookies and challenges of this browser: a thief's, who has not its key, or another tab's, which has. */
+  copy(device?: DevicePair, edge = this.edge): DeviceClient {
+    const { jar, challenge, name } = this
+    return Object.assign(new DeviceClient(edge, device), { jar: new Map(jar), challenge, name })
   }
 
   request(path: string, method = 'GET', headers: Record<string, string> = {}): Request {
     const cookie = [...this.jar].map(([name, value]) => `${name}=${value}`).join('; ')
-    return new Request(ORIGIN + path, { method, headers: { ...(cookie && { cookie }), ...headers } })
+    return new Request(`https://shop.example${path}`, { method, headers: { ...(cookie && { cookie }), ...headers } })
   }
 
   take(response: Response): Response {
@@ -72,39 +60,33 @@ export class DeviceClient {
     return response
   }
 
-  async page(handler: Visiting, headers: Record<string, string> = {}): Promise<Response> {
-    return this.take((await this.edge.handle(this.request('/', 'GET', headers), handler)) as Response)
+  /** A page that does this, and answers what it gives. */
+  async page(visiting: Visiting, headers: Record<string, string> = {}, method = 'GET'): Promise<Response> {
+    const handler = async (visit: any) => Response.json((await visiting(visit)) ?? null)
+    return this.take((await this.edge.handle(this.request('/', method, headers), handler)) as Response)
   }
 
   async post(path: string, headers: Record<string, string>): Promise<Response> {
     const response = (await this.edge.handled(this.request(path, 'POST', headers)))!
-    const text = await response.clone().text()
-    if (response.status === 200) this.name = JSON.parse(text).session_identifier ?? this.name
+    if (response.status === 200) this.name = ((await response.clone().json()) as any).session_identifier ?? this.name
     return this.take(response)
   }
 
-  async logIn(user: { id: bigint; name: string }, more: object = {}): Promise<Response> {
-    return this.page(async visit => {
-      await visit.logIn({ user, ...more } as never)
-      return new Response()
-    })
+  logIn(user: { id: bigint; name: string } = ADA, more: object = {}): Promise<Response> {
+    return this.page(async visit => void (await visit.logIn({ user, ...more } as never)))
   }
 
-  async logOut(): Promise<Response> {
-    return this.page(async visit => {
-      await visit.logOut()
-      return new Response()
-    })
+  logOut(): Promise<Response> {
+    return this.page(visit => visit.logOut())
   }
 
   /** The name of the user that a page sees. */
-  async user(headers: Record<string, string> = {}): Promise<string | null> {
-    let name: string | null = null
-    await this.page(async visit => {
-      name = (await visit.get())?.user?.name ?? null
-      return new Response()
-    }, headers)
-    return name
+  async user(): Promise<string | null> {
+    return (await this.page(async visit => (await visit.get())?.user?.name)).json() as any
+  }
+
+  async state(): Promise<string> {
+    return (await this.page(deviceState)).json() as any
   }
 
   register(challenge = this.challenge ?? ''): Promise<Response> {
@@ -112,14 +94,21 @@ export class DeviceClient {
   }
 
   refresh(challenge = this.challenge ?? '', name = this.name ?? ''): Promise<Response> {
-    return this.post(REFRESH, {
-      'sec-secure-session-id': name,
-      'secure-session-response': refreshProof(this.device, challenge),
-    })
+    const proof = refreshProof(this.device, challenge)
+    return this.post(REFRESH, { 'sec-secure-session-id': name, 'secure-session-response': proof })
+  }
+
+  /** Logs in, registers, and comes with its first value: from then on each request needs one. */
+  async bind(more: object = {}): Promise<this> {
+    await this.logIn(ADA, more)
+    const { status } = await this.register()
+    if (status !== 200 || (await this.state()) !== 'bound') throw new Error(`the session was not bound: ${status}`)
+    return this
   }
 
   /** The bound cookie ends in the browser. */
-  loseValue(): void {
+  loseValue(): this {
     this.jar.delete(BOUND_COOKIE)
+    return this
   }
 }

@@ -4,10 +4,8 @@ import type { AddressInfo } from 'node:net'
 import type { Visit } from 'coatcheck'
 import { deviceState } from 'coatcheck/device-bound'
 import { afterEach, expect } from 'vitest'
-import { BOUND_COOKIE, challengeIn, REFRESH, REGISTER } from './device-client.ts'
+import { ADA, BOUND_COOKIE, challengeIn, REFRESH, REGISTER } from './device-client.ts'
 import { newDevice, refreshProof, registrationProof } from './device-key.ts'
-
-export const ADA = { id: 42n, name: 'ada' }
 
 /** What the page at this path answers; its name says what it does first. */
 export async function pageOf(visit: Visit, path: string): Promise<string> {

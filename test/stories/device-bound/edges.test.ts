@@ -10,8 +10,8 @@ import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import express from 'express'
 import { describe, expect, it, vi } from 'vitest'
-import { BOUND_COOKIE, boundEdge, DeviceClient, REFRESH } from '../../support/device-client.ts'
-import { ADA, pageOf, send, served, walkOver } from '../../support/device-wire.ts'
+import { DeviceClient, REFRESH } from '../../support/device-client.ts'
+import { pageOf, send, served, walkOver } from '../../support/device-wire.ts'
 
 describe('nodeVisits', () => {
   const bound = () => deviceBound(nodeVisits(new SessionManager({ store: new MemoryStore() })), { lifetime: '1m' })
@@ -123,24 +123,10 @@ describe('two copies of the package', () => {
     const { fetchVisits: otherVisits } = await import('coatcheck/fetch')
     expect(otherBound).not.toBe(deviceBound)
     for (const visits of [deviceBound(otherVisits(sessions)), otherBound(fetchVisits(sessions))]) {
-      const browser = new DeviceClient(visits)
-      await browser.logIn(ADA)
-      expect((await browser.register()).status).toBe(200)
+      const browser = await new DeviceClient(visits).bind()
       const visit = visits.of(browser.request('/'))
       expect([await otherState(visit), await deviceState(visit)]).toEqual(['bound', 'bound'])
       expect(deviceOf((await visit.get())!)).not.toBeNull()
-      browser.jar.set(BOUND_COOKIE, 'wrong')
     }
-  })
-
-  it('keeps the sessions of tenants apart', async () => {
-    const sessions = new SessionManager({ store: new MemoryStore() })
-    const acme = new DeviceClient(boundEdge(sessions.namespace('acme')))
-    const other = new DeviceClient(boundEdge(sessions.namespace('other')), acme.device)
-    await acme.logIn(ADA)
-    other.jar = new Map(acme.jar)
-    expect((await other.register(acme.challenge!)).status).toBe(401)
-    expect((await acme.register()).status).toBe(200)
-    expect(await acme.user()).toBe('ada')
   })
 })

@@ -39,6 +39,7 @@ describe('a user of the service', () => {
     expect([login.status, login.text.trim()]).toEqual([200, '"Logged in."'])
     expect(login.headers.getSetCookie()).toEqual([
       expect.stringMatching(/^session_id=[\w-]{43}; Max-Age=1800; Path=\/; HttpOnly; Secure; SameSite=Lax$/),
+      expect.stringMatching(/^__Host-session_bound=[\w.-]+; Max-Age=\d+; Path=\/; HttpOnly; Secure; SameSite=Lax$/),
     ])
 
     const profile = await ada.send('GET', '/profile')
@@ -50,9 +51,8 @@ describe('a user of the service', () => {
     const stolen = ada.cookie
     const logout = await ada.send('POST', '/logout')
     expect([logout.status, logout.text.trim()]).toEqual([200, '"Logged out."'])
-    expect(logout.headers.getSetCookie()).toEqual([
-      'session_id=; Max-Age=0; Path=/; Expires=Thu, 01 Jan 1970 00:00:00 GMT; HttpOnly; Secure; SameSite=Lax',
-    ])
+    const cleared = '=; Max-Age=0; Path=/; Expires=Thu, 01 Jan 1970 00:00:00 GMT; HttpOnly; Secure; SameSite=Lax'
+    expect(logout.headers.getSetCookie()).toEqual([`session_id${cleared}`, `__Host-session_bound${cleared}`])
     expect((await client().send('GET', '/profile', undefined, { Cookie: stolen })).text.trim()).toBe('null')
   })
 
@@ -346,7 +346,7 @@ describe('the page', () => {
 
     const answer = await form({ username: 'ada', password: PASSWORD, remember: 'on' })
     expect([answer.status, answer.headers.get('location')]).toEqual([303, '/'])
-    expect([...ada.cookies.keys()].sort()).toEqual(['remember_token', 'session_id'])
+    expect([...ada.cookies.keys()].sort()).toEqual(['__Host-session_bound', 'remember_token', 'session_id'])
     expect(await ada.whoami()).toBe('ada')
     const evil = await client().send('POST', '/login', 'username=ada', { ...FORM_TYPE, Origin: 'https://evil.example' })
     expect([evil.status, evil.body.error]).toEqual([403, 'cross_origin'])
@@ -405,7 +405,7 @@ describe('the times of a session', () => {
       rotatedAt: null,
       expiresAt: body.seenAt + 30 * 60_000,
       absoluteExpiresAt: body.createdAt + 12 * 3_600_000,
-      provedAt: null,
+      boundAt: null,
     })
     const before = ada.cookies.get('session_id')
     expect((await ada.send('POST', '/session/rotate')).body).toBe('The session has a new ID.')
