@@ -238,7 +238,7 @@ export class Stranger {
       }
       expect([path, await this.#isLoggedIn(client)]).toEqual([path, false])
     }
-    if (!(await this.#checksPasswords())) return
+    if (!this.#routes.some(({ path }) => path === '/signup')) return
     const planted = this.#client()
     for (const { method, path } of this.#unsafe.filter(({ path }) => /log-?in/.test(path)))
       expect((await planted.send(method, path, { name: 'planted', password: 'correct horse' })).status).not.toBe(200)
