@@ -2,7 +2,7 @@
 // npm run bench -- [memory] [redis] [sql] [page] [chart] [details] [package] [sweep] [failover] [--quick] [--long]
 // npm run bench -- page --write: the table of docs/performance.md; chart --write: its chart, and the line of the README.
 // Both, details, package and all stores (no name) write what they print into bench/FIGURES.md.
-// npm run bench -- failover --write: the table of docs/stores/redis.md.
+// npm run bench -- failover --write: the tables of docs/stores/redis.md, postgresql.md and mysql.md.
 // npm run bench -- compare [--quick] [--write]
 // Installs what it compares with (once, in this folder), then prints tables of this run.
 import { execFileSync } from 'node:child_process'

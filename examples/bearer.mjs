@@ -15,7 +15,7 @@ const sessions = new SessionManager({ store: new MemoryStore() })
 const users = [{ id: 42n, name: 'ada', password: 'lovelace' }]
 
 /** @type {(status: number, message: string) => Error} */
-const failure = (status, message) => Object.assign(new Error(message), { status })
+const failure = (status, message) => Object.assign(new Error(message), { status, expose: true })
 
 /** @param {import('node:http').IncomingMessage} request */
 function visitOf({ method = '', headers, socket }) {
@@ -56,10 +56,12 @@ const server = createServer(async (request, response) => {
     for (const { value } of visit.finish().cookies) response.setHeader('Session-Token', value)
     response.setHeader('Cache-Control', 'no-store').setHeader('Content-Type', 'application/json').end(stringify(answer))
   } catch (error) {
-    // The library's errors carry the status that fits. At 503 the app keeps its token.
-    const { status = error instanceof SyntaxError ? 400 : 500, message } = /** @type {any} */ (error)
-    if (status >= 500) console.error(error)
-    response.writeHead(status).end(stringify({ error: status < 500 ? message : 'something went wrong' }))
+    // The library's errors carry the status that fits. At 503 the app keeps its token. Of others' nothing is shown.
+    const { expose, status, message } =
+      error instanceof SyntaxError ? failure(400, 'no JSON') : /** @type {any} */ (error)
+    const code = typeof expose === 'boolean' && Number.isInteger(status) ? status : 500
+    if (code >= 500) console.error(error)
+    response.writeHead(code).end(stringify({ error: expose === true ? message : 'something went wrong' }))
   }
 })
 server.listen(Number(process.env.PORT ?? 3000), '127.0.0.1', () => console.log('listening', server.address()))

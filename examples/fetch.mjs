@@ -1,8 +1,8 @@
 // @ts-check
 // For servers that speak Request and Response: Hono, Next route handlers, React Router, Deno, Bun.
 //   deno serve --port 3000 examples/fetch.mjs        bun examples/fetch.mjs
-// Around Hono: fetch: request => visits.handle(request, visit => app.fetch(request, { visit })), then c.env.visit. Not in a
-// middleware: assigning c.res lets the cookies and the Cache-Control that are there already replace ours.
+// Around Hono: fetch: (request, env, context) => visits.handle(request, () => app.fetch(request, env, context)), and in its
+// first middleware visits.of(c.req.raw), which is the same visit.
 import { createServer } from 'node:http'
 import { SessionManager, stringify } from 'coatcheck'
 import { fetchVisits } from 'coatcheck/fetch'
@@ -35,9 +35,10 @@ const app = {
     // Cookies, Vary and Cache-Control go into the response, whatever it is.
     visits.handle(request, visit =>
       answer(request, visit).catch(error => {
-        const { status = 500, message } = error
-        if (status >= 500) console.error(error) // the details are for the log alone
-        return Response.json({ error: status < 500 ? message : 'Something went wrong.' }, { status })
+        const { expose, status, message } = error
+        const code = typeof expose === 'boolean' && Number.isInteger(status) ? status : 500
+        if (code >= 500) console.error(error) // the details are for the log alone
+        return Response.json({ error: expose === true ? message : 'Something went wrong.' }, { status: code })
       }),
     ),
 }
@@ -46,12 +47,17 @@ export default app
 // Deno and Bun serve the default export; node:http needs a few lines, which @hono/node-server has ready.
 if (!('Deno' in globalThis || 'Bun' in globalThis)) {
   const server = createServer(async (request, response) => {
-    const headers = Object.entries(request.headersDistinct).flatMap(([name, values]) =>
-      (values ?? []).map(value => /** @type {[string, string]} */ ([name, value])),
-    )
-    const { method = 'GET', url } = request
-    const answer = await app.fetch(new Request(`http://${request.headers.host}${url}`, { method, headers }))
-    response.writeHead(answer.status, [...answer.headers].flat()).end(await answer.text())
+    try {
+      const headers = Object.entries(request.headersDistinct).flatMap(([name, values]) =>
+        (values ?? []).map(value => /** @type {[string, string]} */ ([name, value])),
+      )
+      const { method = 'GET', url } = request
+      // There is no Request for TRACE, nor for a Host that is none.
+      const answer = await app.fetch(new Request(`http://${request.headers.host}${url}`, { method, headers }))
+      response.writeHead(answer.status, [...answer.headers].flat()).end(await answer.text())
+    } catch {
+      response.writeHead(400).end()
+    }
   })
   server.listen(Number(process.env.PORT ?? 3000), '127.0.0.1', () => {
     const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())

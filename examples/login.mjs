@@ -8,14 +8,12 @@ import { SessionManager, stringify } from 'coatcheck'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 
-const sessions = new SessionManager({ store: new MemoryStore() })
-const visits = nodeVisits(sessions)
+const visits = nodeVisits(new SessionManager({ store: new MemoryStore() }))
 
 // In place of your user table and its password hashes, which server/users.mjs shows.
 const users = [{ id: 42n, name: 'ada', password: 'lovelace' }]
-
 /** @type {(status: number, message: string) => Error} */
-const failure = (status, message) => Object.assign(new Error(message), { status })
+const failure = (status, message) => Object.assign(new Error(message), { status, expose: true })
 
 /** @type {Record<string, (visit: ReturnType<typeof visits.of>, body: any) => Promise<unknown>>} */
 const endpoints = {
@@ -31,6 +29,7 @@ const endpoints = {
 
 const server = createServer(async (request, response) => {
   try {
+    visits.of(request, response).checkOrigin() // what a page of another origin sends gets no further
     const endpoint = endpoints[`${request.method} ${request.url}`]
     if (!endpoint) throw failure(404, 'nothing here')
     const isJson = request.headers['content-type']?.startsWith('application/json')
@@ -38,10 +37,12 @@ const server = createServer(async (request, response) => {
     const answer = await endpoint(visits.of(request, response), isJson && (await json(request)))
     response.setHeader('Content-Type', 'application/json').end(stringify(answer))
   } catch (error) {
-    // The library's errors carry the status that fits: 401, 403, 503. From 500 on, details are for the log alone.
-    const { status = error instanceof SyntaxError ? 400 : 500, message } = /** @type {any} */ (error)
-    if (status >= 500) console.error(error)
-    response.writeHead(status).end(stringify({ error: status < 500 ? message : 'something went wrong' }))
+    // The library's errors carry the status that fits: 401, 403, 503. Others have no `expose`: details are for the log alone.
+    const known = error instanceof SyntaxError ? failure(400, 'no JSON') : error
+    const { expose, status, message } = /** @type {any} */ (known)
+    const code = typeof expose === 'boolean' && Number.isInteger(status) ? status : 500
+    if (code >= 500) console.error(error)
+    response.writeHead(code).end(stringify({ error: expose === true ? message : 'something went wrong' }))
   }
 })
 server.listen(Number(process.env.PORT ?? 3000), '127.0.0.1', () => console.log('listening', server.address()))

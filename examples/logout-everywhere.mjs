@@ -5,7 +5,7 @@ import { randomBytes, scryptSync, timingSafeEqual } from 'node:crypto'
 import { SessionManager } from 'coatcheck'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { failure, listener, serve } from './serve.mjs'
+import { failure, listener, serve, text } from './serve.mjs'
 
 const sessions = new SessionManager({ store: new MemoryStore() })
 const visits = nodeVisits(sessions)
@@ -16,17 +16,17 @@ const salt = randomBytes(16)
 const hash = password => scryptSync(password, salt, 32)
 let ada = { id: 42n, name: 'ada', hash: hash('lovelace'), passwordVersion: 1 }
 
-/** @param {unknown} password */
+/** @param {string} password */
 function verify(password) {
   const row = ada // hash and version of the same moment
-  if (!timingSafeEqual(hash(`${password}`), row.hash)) throw failure(401, 'The password is wrong.')
+  if (!timingSafeEqual(hash(password), row.hash)) throw failure(401, 'The password is wrong.')
   return row
 }
 
 serve(
   listener(visits.of, {
-    async 'POST /login'(visit, { password }) {
-      await visit.logIn({ user: verify(password) })
+    async 'POST /login'(visit, body) {
+      await visit.logIn({ user: verify(text(body, 'password')) })
       return 'Logged in.'
     },
 
@@ -34,11 +34,12 @@ serve(
       return (await visit.get())?.user ?? null
     },
 
-    async 'POST /password'(visit, { oldPassword, newPassword }) {
+    async 'POST /password'(visit, body) {
       await visit.requireUser()
-      const row = verify(oldPassword)
+      const newPassword = text(body, 'newPassword')
+      const row = verify(text(body, 'oldPassword'))
       // 1. Commit the new hash and version. In SQL: UPDATE … WHERE id = ? AND password_version = ?
-      ada = { ...row, hash: hash(`${newPassword}`), passwordVersion: row.passwordVersion + 1 }
+      ada = { ...row, hash: hash(newPassword), passwordVersion: row.passwordVersion + 1 }
       // 2. The caller gets a new ID: a copy of the old one is worth nothing.
       const session = await visit.logIn({ user: ada })
       // 3. Everything else of the user ends. If it rejects, say so and let the user repeat it: some sessions may still be live.

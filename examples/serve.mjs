@@ -4,24 +4,36 @@ import { createServer } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { stringify } from 'coatcheck'
 
-/** @typedef {Error & { status?: number }} StatusError */
-
 /**
+ * An error whose text the client may read.
  * @param {number} status
  * @param {string} message
- * @returns {StatusError}
  */
-export const failure = (status, message) => Object.assign(new Error(message), { status })
+export const failure = (status, message) => Object.assign(new Error(message), { status, expose: true })
+
+/**
+ * A field of what a client sent: a text, and not a long one.
+ * @param {any} body
+ * @param {string} field
+ */
+export function text(body, field) {
+  const value = body?.[field]
+  if (typeof value !== 'string' || value.length > 200 || value.includes('\0'))
+    throw failure(400, `"${field}" has to be a text.`)
+  return value
+}
 
 /**
  * A listener for node:http that answers with JSON.
- * @template V
+ * @template {{ checkOrigin(): void }} V
  * @param {(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => V} visitOf
  * @param {Record<string, (visit: V, body: any, request: import('node:http').IncomingMessage) => Promise<unknown>>} endpoints
  * @returns {import('node:http').RequestListener}
  */
 export const listener = (visitOf, endpoints) => async (request, response) => {
   try {
+    const visit = visitOf(request, response)
+    visit.checkOrigin() // what a page of another origin sends gets no further
     const name = `${request.method} ${request.url}`
     const endpoint = Object.hasOwn(endpoints, name) ? endpoints[name] : undefined
     if (!endpoint) throw failure(404, 'There is nothing here.')
@@ -31,14 +43,15 @@ export const listener = (visitOf, endpoints) => async (request, response) => {
       throw failure(413, 'The body may have 16 KiB, and needs a Content-Length.')
     const body = isJson ? await json(request).catch(() => null) : {}
     if (typeof body !== 'object' || body === null) throw failure(400, 'The body is no JSON object.')
-    const answer = await endpoint(visitOf(request, response), body, request)
+    const answer = await endpoint(visit, body, request)
     response.setHeader('Content-Type', 'application/json').end(stringify(answer))
   } catch (error) {
-    const { status = 500, message } = /** @type {StatusError} */ (error)
-    // From 500 on the message may name tables and hosts: it is for the log alone.
-    if (status >= 500) console.error(error)
-    const shown = status < 500 ? message : 'Something went wrong.'
-    response.writeHead(status, { 'Content-Type': 'application/json' }).end(stringify({ error: shown }))
+    // Of others' errors nothing is shown, their status included: they may name tables, hosts and keys.
+    const { expose, status, message } = /** @type {any} */ (error)
+    const code = typeof expose === 'boolean' && Number.isInteger(status) ? status : 500
+    if (code >= 500) console.error(error)
+    const shown = expose === true ? message : 'Something went wrong.'
+    response.writeHead(code, { 'Content-Type': 'application/json' }).end(stringify({ error: shown }))
   }
 }
 

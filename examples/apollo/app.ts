@@ -76,9 +76,10 @@ const apollo = new ApolloServer<Context>({
   includeStacktraceInErrorResponses: false,
   // Our errors with their code; the details of what failed inside are for the log alone.
   formatError(shown, error) {
-    const cause = error instanceof GraphQLError ? error.originalError : error
+    const cause = (error as GraphQLError).originalError ?? error
     if (cause instanceof SessionError) return { message: cause.code, extensions: { code: cause.code } }
-    if (shown.extensions?.code !== 'INTERNAL_SERVER_ERROR') return shown
+    // What a resolver meant for the client, or Apollo says of the request. Others' errors may name hosts and keys.
+    if (cause instanceof GraphQLError && shown.extensions?.code !== 'INTERNAL_SERVER_ERROR') return shown
     console.error(error)
     return { message: 'internal_error' }
   },
@@ -100,10 +101,15 @@ const apollo = new ApolloServer<Context>({
 await apollo.start()
 
 const app = express()
+// What a page of another origin sends is refused before an operation runs.
+app.use((req, res, next) => next(visits.of(req, res).checkOrigin()))
 app.use('/graphql', express.json({ limit: 16_384 }))
 app.use('/graphql', expressMiddleware(apollo, { context: async ({ req, res }) => ({ visit: visits.of(req, res) }) }))
-const onError: ErrorRequestHandler = ({ status = 500, message }, _request, response, _next) => {
-  response.status(status).json({ errors: [{ message: status < 500 ? message : 'internal_error' }] })
+const onError: ErrorRequestHandler = (error, _request, response, _next) => {
+  const { expose, status, code = error.type } = error
+  const isMeant = typeof expose === 'boolean' && Number.isInteger(status)
+  if (expose !== true) console.error(error) // the details are for the log alone
+  response.status(isMeant ? status : 500).json({ errors: [{ message: (isMeant && code) || 'internal_error' }] })
 }
 app.use(onError)
 app.listen(process.env.PORT ?? 3000)

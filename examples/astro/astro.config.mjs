@@ -4,5 +4,5 @@ import { defineConfig } from 'astro/config'
 export default defineConfig({
   output: 'server',
   adapter: node({ mode: 'standalone' }),
-  security: { checkOrigin: false }, // the visit refuses other origins, whatever they send
+  security: { checkOrigin: false }, // `visits.handle` refuses other origins before a page runs, whatever they send
 })

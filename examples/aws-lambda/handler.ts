@@ -18,7 +18,12 @@ type Handler = (visit: VisitOf<typeof sessions>, request: Request) => Promise<Re
 /** User IDs are bigint, which `Response.json` cannot write. */
 const json = (value: unknown, status = 200) =>
   new Response(stringify(value), { status, headers: { 'Content-Type': 'application/json' } })
-const refuse = (status: number, code: string) => Object.assign(new Error(code), { status, code })
+const refuse = (status: number, code: string) => Object.assign(new Error(code), { status, code, expose: true })
+/** A field of what a client sent: a text, and not a long one. */
+function text(field: unknown): string {
+  if (typeof field !== 'string' || field.length > 200 || field.includes('\0')) throw refuse(400, 'malformed_field')
+  return field
+}
 
 async function bodyOf(request: Request): Promise<Record<string, unknown>> {
   const text = await request.text()
@@ -50,7 +55,7 @@ const routes: Record<string, Handler> = {
 
   'POST /login': async (visit, request) => {
     const { username, password, remember } = await bodyOf(request)
-    const user = await users.authenticate(`${username}`, `${password}`)
+    const user = await users.authenticate(text(username), text(password))
     if (!user) throw refuse(401, 'wrong_credentials')
     const session = await visit.logIn({
       user,
@@ -76,14 +81,20 @@ const routes: Record<string, Handler> = {
   },
 }
 
-function answerError(error: Error & { status?: number; code?: string }): Response {
-  const { status = 500, code } = error
-  if (status >= 500) console.error(error) // the details are for the log alone
-  return json({ error: status === 500 ? 'internal_error' : code }, status)
+/** Our errors have `expose`; others' may name hosts and keys. */
+function answerError(error: { expose?: boolean; status?: number; code?: string }): Response {
+  const { expose, status = 500, code } = error
+  if (expose !== true) console.error(error) // the details are for the log alone
+  return expose === undefined ? json({ error: 'internal_error' }, 500) : json({ error: code }, status)
 }
 
 export const handler: APIGatewayProxyHandlerV2 = async event => {
-  const request = requestOf(event)
+  let request: Request
+  try {
+    request = requestOf(event)
+  } catch {
+    return { statusCode: 400 } // such as TRACE, for which there is no Request
+  }
   const route = routes[`${request.method} ${new URL(request.url).pathname}`]
   // Errors become answers inside of `handle`, so that their headers are ours as well.
   const response = await visits.handle(request, async visit =>

@@ -15,7 +15,12 @@ type Handler = (visit: VisitOf<typeof sessions>, request: Request) => Promise<Re
 /** User IDs are bigint, which `Response.json` cannot write. */
 const json = (value: unknown, status = 200) =>
   new Response(stringify(value), { status, headers: { 'Content-Type': 'application/json' } })
-const refuse = (status: number, code: string) => Object.assign(new Error(code), { status, code })
+const refuse = (status: number, code: string) => Object.assign(new Error(code), { status, code, expose: true })
+/** A field of what a client sent: a text, and not a long one. */
+function text(field: unknown): string {
+  if (typeof field !== 'string' || field.length > 200 || field.includes('\0')) throw refuse(400, 'malformed_field')
+  return field
+}
 
 async function bodyOf(request: Request) {
   if (!(Number(request.headers.get('content-length') ?? Number.NaN) <= 16_384)) throw refuse(413, 'body_too_large')
@@ -45,7 +50,7 @@ const routes: Record<string, Handler> = {
 
   'POST /login': async (visit, request) => {
     const { username, password, remember } = await bodyOf(request)
-    const user = await users.authenticate(`${username}`, `${password}`)
+    const user = await users.authenticate(text(username), text(password))
     if (!user) throw refuse(401, 'wrong_credentials')
     const session = await visit.logIn({
       user,
@@ -71,10 +76,11 @@ const routes: Record<string, Handler> = {
   },
 }
 
-function answerError(error: Error & { status?: number; code?: string }): Response {
-  const { status = 500, code } = error
-  if (status >= 500) console.error(error) // the details are for the log alone
-  return json({ error: status === 500 ? 'internal_error' : code }, status)
+/** Our errors have `expose`; others' may name hosts and keys. */
+function answerError(error: { expose?: boolean; status?: number; code?: string }): Response {
+  const { expose, status = 500, code } = error
+  if (expose !== true) console.error(error) // the details are for the log alone
+  return expose === undefined ? json({ error: 'internal_error' }, 500) : json({ error: code }, status)
 }
 
 export default {

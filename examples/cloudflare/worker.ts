@@ -19,6 +19,12 @@ let users: ReturnType<typeof openUsers> | undefined
 const refusal = (status: number, error: string) => Response.json({ error }, { status })
 const json = (value: unknown) => new Response(stringify(value), { headers: { 'Content-Type': 'application/json' } })
 
+/** A field of what a client sent: a text, and not a long one. */
+function text(field: unknown): string {
+  if (typeof field !== 'string' || field.length > 200 || field.includes('\0')) throw refusal(400, 'malformed_field')
+  return field
+}
+
 async function readJson(request: Request): Promise<Record<string, unknown>> {
   if (!(Number(request.headers.get('content-length') ?? Number.NaN) <= 16_384)) throw refusal(413, 'body_too_large')
   return Object(
@@ -51,7 +57,7 @@ const routes: Record<string, (visit: Visit, request: Request) => Promise<Respons
   async 'POST /login'(visit, request) {
     const { username, password, remember } = await readJson(request)
     users ??= openUsers()
-    const user = await (await users).authenticate(`${username}`, `${password}`)
+    const user = await (await users).authenticate(text(username), text(password))
     if (!user) return refusal(401, 'wrong_credentials')
     const session = await visit.logIn({
       user,
@@ -88,9 +94,8 @@ export default {
     return visits.handle(request, visit =>
       route(visit, request).catch(error => {
         if (error instanceof Response) return error
-        if (!(error instanceof SessionError)) throw error
-        if (error.status >= 500) console.error(error) // the details are for the log alone
-        return error.getResponse()
+        if (!(error instanceof SessionError && error.expose)) console.error(error) // the details are for the log alone
+        return error instanceof SessionError ? error.getResponse() : refusal(500, 'internal_error')
       }),
     )
   },

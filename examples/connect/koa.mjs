@@ -10,13 +10,28 @@ const store = connectStore(sessions, { userOf: data => (data.userId ? { id: data
 
 const app = new Koa()
 app.keys = ['keyboard cat']
-app.use(session({ store, maxAge: 30 * 60 * 1000 }, app))
+app.use(async (context, next) => {
+  try {
+    await next() // the session is saved at its end, before the answer
+  } catch (error) {
+    // Our errors and those of context.throw have `expose`; others' may name hosts and keys.
+    const { expose, status, message } = /** @type {any} */ (error)
+    context.status = typeof expose === 'boolean' && Number.isInteger(status) ? status : 500
+    if (context.status >= 500) console.error(error) // the details are for the log alone
+    context.body = { error: expose === true ? message : 'Please try again later.' }
+  }
+})
+app.use(session({ store, maxAge: 30 * 60 * 1000, sameSite: 'lax' }, app)) // and behind HTTPS, `secure: true`
 app.use(async context => {
-  if (context.path === '/login') {
-    context.session.userId = 'u_42'
+  const name = `${context.method} ${context.path}`
+  if (name === 'POST /login') {
+    context.session.userId = 'u_42' // whoever it is by your check
     await context.session.regenerate()
-  } else if (context.path === '/logout') context.session = null
-  else if (context.path === '/logout-everywhere') await sessions.invalidateUser('u_42')
+  } else if (name === 'POST /logout') context.session = null
+  else if (name === 'POST /logout-everywhere') {
+    if (!context.session.userId) context.throw(401, 'no user is logged in') // nobody logs somebody else out
+    await sessions.invalidateUser(context.session.userId)
+  }
   context.body = context.session ?? {}
 })
 const server = app.listen(process.env.PORT ?? 3000, () => console.log('listening', server.address()))

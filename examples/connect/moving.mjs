@@ -14,14 +14,15 @@ const store = connectStore(sessions, { oldStore, userOf: data => (data.userId ? 
 
 const before = await serve(oldStore)
 const after = await serve(store)
-const { headers } = await fetch(`${before}/login`)
+const { headers } = await fetch(`${before}/login`, { method: 'POST' })
 const cookie = headers.getSetCookie()[0]?.split(';')[0] ?? ''
-const ask = async (/** @type {string} */ url) => (await fetch(url, { headers: { cookie } })).json()
+const ask = async (/** @type {string} */ url, method = 'GET') =>
+  (await fetch(url, { method, headers: { cookie } })).json()
 
 assert.equal(await ask(after), 'u_42') // it has moved, under the same cookie
 assert.equal((await sessions.list('u_42')).length, 1)
 assert.equal(await ask(before), null) // and is no longer there
-await ask(`${after}/logout`)
+await ask(`${after}/logout`, 'POST')
 assert.equal(await ask(after), null)
 console.log('moved, and logged out')
 process.exit()
@@ -29,12 +30,12 @@ process.exit()
 async function serve(/** @type {session.Store} */ store) {
   const app = express()
   app.use(session({ store, secret: 'keyboard cat', resave: false, saveUninitialized: false }))
-  app.get('/login', (request, response) => {
+  app.post('/login', (request, response) => {
     Object.assign(request.session, { userId: 'u_42' })
     response.json('logged in')
   })
   app.get('/', (request, response) => response.json(Reflect.get(request.session, 'userId') ?? null))
-  app.get('/logout', (request, response, next) => {
+  app.post('/logout', (request, response, next) => {
     request.session.destroy(error => (error ? next(error) : response.json('logged out')))
   })
   const server = app.listen(0)

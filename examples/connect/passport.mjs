@@ -17,33 +17,61 @@ passport.deserializeUser((id, done) => done(null, id === ada.id && ada))
 
 const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'string', getPasswordVersion: () => 3 })
 const store = connectStore(sessions)
-const sessionOf = (/** @type {string} */ sid) => sessions.get(store.idOf(sid), { touch: false })
 
 const app = express()
 app.use(express.urlencoded({ extended: false }))
-app.use(session({ store, secret: 'keyboard cat', resave: false, saveUninitialized: false }))
+app.use(
+  session({
+    store,
+    secret: 'keyboard cat',
+    resave: false,
+    saveUninitialized: false,
+    cookie: { secure: 'auto', sameSite: 'lax' }, // sent over HTTPS alone, and not with forms of other sites
+  }),
+)
 app.use((_request, response, next) => {
   response.set({ 'Cache-Control': 'no-store', Vary: 'Cookie' }) // one user's answers are not another's
   next()
 })
 app.use(passport.session())
+app.use((request, response, next) => {
+  const found = sessions.get(store.idOf(request.sessionID), { touch: false })
+  found.then(session => {
+    response.locals.found = session
+    next()
+  }, next) // Express 4 waits for no promise
+})
 
 // Under a new ID: Passport calls regenerate.
 app.post('/login', passport.authenticate('local'), (_request, response) => response.json('logged in'))
-app.get('/', async (request, response) => {
-  const found = await sessionOf(request.sessionID)
+app.get('/', (request, response) => {
+  const { found } = response.locals
   console.log('session', found?.key) // the key may be logged; request.sessionID is the secret
   response.json({ user: request.user ?? null, csrf: found?.csrfToken ?? null })
 })
-app.post('/transfer', async (request, response) => {
-  const [token, given] = [(await sessionOf(request.sessionID))?.csrfToken, request.body.csrf].map(text =>
-    Buffer.from(`${text}`),
-  )
-  const isOurs = request.isAuthenticated() && token.length === given.length && timingSafeEqual(token, given)
+app.post('/transfer', (request, response) => {
+  const [token, given] = [response.locals.found?.csrfToken, request.body?.csrf]
+  const isText = request.isAuthenticated() && typeof token === 'string' && typeof given === 'string'
+  const [ours, theirs] = [Buffer.from(`${token}`), Buffer.from(`${given}`)]
+  const isOurs = isText && ours.length === theirs.length && timingSafeEqual(ours, theirs)
   response.status(isOurs ? 200 : 403).json(isOurs ? 'transferred' : 'load the form again')
 })
 app.post('/logout', (request, response, next) => {
   request.logout(error => (error ? next(error) : response.json('logged out')))
 })
-app.post('/logout-everywhere', async (_request, response) => response.json(await sessions.invalidateUser(ada.id)))
+app.post('/logout-everywhere', (request, response, next) => {
+  const user = /** @type {any} */ (request.user) // nobody logs somebody else out
+  if (!user) return response.status(401).json({ error: 'no user is logged in' })
+  sessions.invalidateUser(user.id).then(ended => response.json(ended), next)
+})
+/** @type {express.ErrorRequestHandler} */
+const answerErrors = (error, _request, response, _next) => {
+  if (response.headersSent) return console.error(error) // express-session tells of a failed touch beside the answer
+  // Our errors and those of body parsers have `expose`; others' may name hosts and keys.
+  const { expose, status, message } = error
+  const code = typeof expose === 'boolean' && Number.isInteger(status) ? status : 500
+  if (code >= 500) console.error(error) // the details are for the log alone
+  response.status(code).json({ error: expose === true ? message : 'Please try again later.' })
+}
+app.use(answerErrors)
 const server = app.listen(process.env.PORT ?? 3000, () => console.log('listening', server.address()))

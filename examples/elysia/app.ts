@@ -15,7 +15,12 @@ const visits = fetchVisits(sessions)
 /** User IDs are bigint, which Elysia cannot write. */
 const json = (value: unknown, status = 200) =>
   new Response(stringify(value), { status, headers: { 'Content-Type': 'application/json' } })
-const refuse = (status: number, code: string) => Object.assign(new Error(code), { status, code })
+const refuse = (status: number, code: string) => Object.assign(new Error(code), { status, code, expose: true })
+/** A field of what a client sent: a text, and not a long one. */
+function text(field: unknown): string {
+  if (typeof field !== 'string' || field.length > 200 || field.includes('\0')) throw refuse(400, 'malformed_field')
+  return field
+}
 /** The fields of a body; none where it is something else. */
 const fields = (body: unknown) => Object(body) as Record<string, unknown>
 
@@ -25,11 +30,12 @@ const app = new Elysia()
       throw refuse(413, 'body_too_large')
   })
   .onError(({ error, code: kind }) => {
-    const { status = 500, code } = error as Partial<ReturnType<typeof refuse>>
     if (kind === 'PARSE') return json({ error: 'malformed_body' }, 400)
     if (kind === 'NOT_FOUND') return json({ error: 'not_found' }, 404)
-    if (status >= 500) console.error(error) // the details are for the log alone
-    return json({ error: status === 500 ? 'internal_error' : code }, status)
+    // Our errors have `expose`; others' may name hosts and keys.
+    const { expose, status = 500, code } = error as Partial<ReturnType<typeof refuse>>
+    if (expose !== true) console.error(error) // the details are for the log alone
+    return expose === undefined ? json({ error: 'internal_error' }, 500) : json({ error: code }, status)
   })
   // The visit that goes around this request, below.
   .derive(({ request }) => ({ visit: visits.of(request) }))
@@ -49,7 +55,7 @@ const app = new Elysia()
   })
   .post('/login', async ({ visit, body }) => {
     const { username, password, remember } = fields(body)
-    const user = await users.authenticate(`${username}`, `${password}`)
+    const user = await users.authenticate(text(username), text(password))
     if (!user) throw refuse(401, 'wrong_credentials')
     const session = await visit.logIn({
       user,

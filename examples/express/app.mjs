@@ -13,7 +13,17 @@ const sessions = new SessionManager({
 })
 const visits = nodeVisits(sessions)
 
+/** @type {(status: number, code: string) => Error} an error that a client may read */
+const refuse = (status, code) => Object.assign(new Error(code), { status, code, expose: true })
+/** @param {unknown} field what a client sent: a text, and not a long one */
+function text(field) {
+  if (typeof field !== 'string' || field.length > 200 || field.includes('\0')) throw refuse(400, 'malformed_field')
+  return field
+}
+
 const app = express()
+// What a page of another origin sends is refused before any route does something.
+app.use((request, response, next) => next(visits.of(request, response).checkOrigin()))
 app.use(express.json({ limit: '16kb' }), express.urlencoded({ limit: '16kb' }))
 
 app.get('/profile', async (request, response) => {
@@ -39,7 +49,7 @@ app.post('/cart', async (request, response) => {
 
 app.post('/login', async (request, response) => {
   const { username, password, remember } = request.body ?? {}
-  const user = await users.authenticate(`${username}`, `${password}`)
+  const user = await users.authenticate(text(username), text(password))
   if (!user) return response.status(401).json({ error: 'wrong_credentials' })
   const session = await visits.of(request, response).logIn({
     user,
@@ -72,9 +82,11 @@ app.post('/account', async (request, response) => {
 /** @type {import('express').ErrorRequestHandler} */
 const answerErrors = (error, _request, response, next) => {
   if (response.headersSent) return next(error)
-  const { status = 500, code = error.type } = error
-  if (status >= 500) console.error(error) // the details are for the log alone
-  response.status(status).json({ error: code ?? 'internal_error' })
+  // Our errors and those of the body parsers have `expose`; others' may name hosts and keys.
+  const { expose, status, code = error.type } = error
+  const isMeant = typeof expose === 'boolean' && Number.isInteger(status)
+  if (expose !== true) console.error(error) // the details are for the log alone
+  response.status(isMeant ? status : 500).json({ error: (isMeant && code) || 'internal_error' })
 }
 app.use(answerErrors)
 

@@ -14,7 +14,7 @@ const fields = (required: Record<string, object>, more: Record<string, object> =
     body: { type: 'object', required: Object.keys(required), properties: { ...required, ...more } },
   },
 })
-const text = { type: 'string' }
+const text = { type: 'string', maxLength: 200, pattern: '^[^\\0]*$' } as const
 
 app.get('/profile', async ({ visit }) => (await visit.requireUser()).user)
 

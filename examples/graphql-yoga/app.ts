@@ -72,7 +72,12 @@ const schema = createSchema<Served & Context>({
 
 const yoga = createYoga<Served, Context>({
   schema,
-  context: ({ req, res }) => ({ visit: visits.of(req, res) }),
+  cors: false, // its default lets pages of any origin read the answers, with the cookies of their visitors
+  context: ({ req, res }) => {
+    const visit = visits.of(req, res)
+    visit.checkOrigin() // what a page of another origin sends gets no further
+    return { visit }
+  },
   maskedErrors: {
     // Our errors with their status and code; Yoga hides the others, and logs them.
     maskError(error, message, isDev) {

@@ -1,3 +1,4 @@
+import { badRequest } from '@hapi/boom'
 import { server as createServer, type Request } from '@hapi/hapi'
 import { openUsers } from '../server/users.mjs' // in place of your user table
 import { visits } from './sessions.ts'
@@ -8,6 +9,11 @@ await app.register(visits)
 
 /** The fields of a body; none where it is something else. */
 const fields = ({ payload }: Request) => Object(payload) as Record<string, unknown>
+/** A field of what a client sent: a text, and not a long one. */
+function text(field: unknown): string {
+  if (typeof field !== 'string' || field.length > 200 || field.includes('\0')) throw badRequest('malformed_field')
+  return field
+}
 
 app.route([
   { method: 'GET', path: '/profile', handler: async ({ visit }) => (await visit.requireUser()).user },
@@ -37,7 +43,7 @@ app.route([
     path: '/login',
     async handler(request, h) {
       const { username, password, remember } = fields(request)
-      const user = await users.authenticate(`${username}`, `${password}`)
+      const user = await users.authenticate(text(username), text(password))
       if (!user) return h.response({ error: 'wrong_credentials' }).code(401)
       const session = await request.visit.logIn({
         user,

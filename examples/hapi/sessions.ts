@@ -1,5 +1,5 @@
 import type { Plugin } from '@hapi/hapi'
-import { type SessionError, SessionManager, stringify, type VisitOf } from 'coatcheck'
+import { SessionError, SessionManager, stringify, type VisitOf } from 'coatcheck'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 
@@ -21,17 +21,25 @@ export const visits: Plugin<undefined> = {
   name: 'visits',
   register(server) {
     server.decorate('request', 'visit', ({ raw }) => ofNode.of(raw.req, raw.res), { apply: true })
+    server.ext('onRequest', ({ visit }, h) => {
+      visit.checkOrigin() // what a page of another origin sends gets no further
+      return h.continue
+    })
+    // An answer is changed in place, so that it keeps its headers, cookies and status.
     server.ext('onPreResponse', ({ response }, h) => {
       if (!('isBoom' in response)) {
         // User IDs are bigint, which hapi cannot write.
-        if (typeof response.source === 'object' && response.variety === 'plain')
-          return h.response(stringify(response.source)).type('application/json').code(response.statusCode)
+        if (response.variety === 'plain' && typeof response.source === 'object' && response.source !== null)
+          Object.assign(response, { source: stringify(response.source) })
         return h.continue
       }
+      // What is neither ours nor made for a client has 500 by now, and a message for the log alone.
       const { output, message } = response
-      const { status = output.statusCode, code = message } = response as Partial<SessionError>
-      if (status >= 500) console.error(response) // the details are for the log alone
-      return h.response({ error: status === 500 ? 'internal_error' : code }).code(status)
+      if (response instanceof SessionError) output.statusCode = response.status
+      const text = output.statusCode < 500 ? message : 'internal_error'
+      if (output.statusCode >= 500) console.error(response)
+      Object.assign(output, { payload: { error: response instanceof SessionError ? response.code : text } })
+      return h.continue
     })
     server.ext('onPostStop', () => sessions.close())
   },

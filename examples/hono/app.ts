@@ -1,5 +1,5 @@
 import { type HttpBindings, serve } from '@hono/node-server'
-import { SessionManager, stringify, type VisitOf } from 'coatcheck'
+import { SessionError, SessionManager, stringify, type VisitOf } from 'coatcheck'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { Hono } from 'hono'
@@ -19,6 +19,7 @@ const app = new Hono<{ Bindings: HttpBindings; Variables: { visit: VisitOf<typeo
 
 app.use(async (c, next) => {
   c.set('visit', visits.of(c.env.incoming, c.env.outgoing))
+  c.var.visit.checkOrigin() // what a page of another origin sends gets no further
   await next()
 })
 app.use(
@@ -30,13 +31,22 @@ app.use(
   }),
 )
 app.onError((error, c) => {
-  const { status = 500, code = error.message } = error as { status?: number; code?: string } & Error
+  if (error instanceof HTTPException) return c.json({ error: error.message }, error.status)
+  // Others' errors may name hosts and keys.
+  const { status, code } = error instanceof SessionError ? error : { status: 500, code: 'internal_error' }
   if (status >= 500) console.error(error) // the details are for the log alone
-  return c.json({ error: status === 500 ? 'internal_error' : code }, status as 500)
+  return c.json({ error: code }, status as 500)
 })
 
 /** User IDs are bigint, which `c.json` cannot write. */
 const json = (value: unknown) => new Response(stringify(value), { headers: { 'Content-Type': 'application/json' } })
+/** A field of what a client sent: a text, and not a long one. */
+function text(field: unknown): string {
+  if (typeof field !== 'string' || field.length > 200 || field.includes('\0')) {
+    throw new HTTPException(400, { message: 'malformed_field' })
+  }
+  return field
+}
 /** The fields of a JSON body; none where it is something else. */
 const fields = async (request: { json(): Promise<unknown> }) => {
   const body = await request.json().catch(() => {
@@ -67,7 +77,7 @@ app.post('/cart', async c => {
 
 app.post('/login', async c => {
   const { username, password, remember } = await fields(c.req)
-  const user = await users.authenticate(`${username}`, `${password}`)
+  const user = await users.authenticate(text(username), text(password))
   if (!user) throw new HTTPException(401, { message: 'wrong_credentials' })
   const session = await c.var.visit.logIn({
     user,

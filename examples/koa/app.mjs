@@ -18,22 +18,33 @@ const visits = nodeVisits(sessions)
 const visitIn = ctx => visits.of(ctx.req, ctx.res) // those of node:http, not ctx.request
 /** @param {{ request: { body?: any } }} ctx */
 const bodyOf = ctx => ctx.request.body ?? {}
+/** User IDs are bigint, which Koa cannot write. @param {import('koa').Context} ctx @param {unknown} value */
+function json(ctx, value) {
+  ctx.type = 'json'
+  ctx.body = stringify(value)
+}
+
+/** @type {(status: number, code: string) => Error} an error that a client may read */
+const refuse = (status, code) => Object.assign(new Error(code), { status, code, expose: true })
+/** @param {unknown} field what a client sent: a text, and not a long one */
+function text(field) {
+  if (typeof field !== 'string' || field.length > 200 || field.includes('\0')) throw refuse(400, 'malformed_field')
+  return field
+}
 
 const app = new Koa()
 
 app.use(async (ctx, next) => {
   try {
+    visitIn(ctx).checkOrigin() // what a page of another origin sends gets no further
     await next()
   } catch (caught) {
-    const { status = 500, code, type, message } = /** @type {any} */ (caught)
-    if (status >= 500) console.error(caught) // the details are for the log alone
-    ctx.status = status
-    ctx.body = { error: code ?? type ?? (status < 500 ? message : 'internal_error') }
-  }
-  // Koa makes JSON of an object with JSON.stringify, which throws at a user ID: it is a bigint.
-  if (typeof ctx.body === 'object' && ctx.body !== null) {
-    ctx.type = 'json'
-    ctx.body = stringify(ctx.body)
+    // Our errors, those of ctx.throw and of the body parser have `expose`; others' may name hosts and keys.
+    const { expose, status, code, type, message } = /** @type {any} */ (caught)
+    const isMeant = typeof expose === 'boolean' && Number.isInteger(status)
+    if (expose !== true) console.error(caught) // the details are for the log alone
+    ctx.status = isMeant ? status : 500
+    ctx.body = { error: (isMeant && (code ?? type ?? (expose && message))) || 'internal_error' }
   }
 })
 app.use(bodyParser({ jsonLimit: '16kb', formLimit: '16kb', enableTypes: ['json', 'form'] }))
@@ -42,7 +53,7 @@ const router = new Router()
 
 router.get('/profile', async ctx => {
   const { user } = await visitIn(ctx).requireUser()
-  ctx.body = user
+  json(ctx, user)
 })
 
 router.get('/cart', async ctx => {
@@ -62,14 +73,14 @@ router.post('/cart', async ctx => {
 
 router.post('/login', async ctx => {
   const { username, password, remember } = bodyOf(ctx)
-  const user = await users.authenticate(`${username}`, `${password}`)
+  const user = await users.authenticate(text(username), text(password))
   if (!user) return ctx.throw(401, 'wrong_credentials')
   const session = await visitIn(ctx).logIn({
     user,
     remember: remember === true,
     data: before => ({ cart: before.cart }),
   })
-  ctx.body = session.user
+  json(ctx, session.user)
 })
 
 router.post('/logout', async ctx => {

@@ -21,13 +21,18 @@ const visits = nodeVisits(sessions)
 gaugeLive(() => sessions.count())
 
 /** @type {(status: number, code: string) => Error} */
-const failure = (status, code) => Object.assign(new Error(code), { status, code })
+const failure = (status, code) => Object.assign(new Error(code), { status, code, expose: true })
+/** @param {unknown} field what a client sent: a text, and not a long one */
+function text(field) {
+  if (typeof field !== 'string' || field.length > 200 || field.includes('\0')) throw failure(400, 'malformed_field')
+  return field
+}
 
 /** @type {Record<string, (visit: import('coatcheck').Visit, body: () => Promise<any>) => Promise<unknown>>} */
 const endpoints = {
   async 'POST /login'(visit, body) {
     const { username, password, remember } = await body()
-    const user = await users.authenticate(`${username}`, `${password}`)
+    const user = await users.authenticate(text(username), text(password))
     if (!user) throw failure(401, 'wrong_credentials')
     return (await visit.logIn({ user, remember: remember === true })).user
   },
@@ -47,17 +52,21 @@ async function answer(request, response) {
     const name = `${request.method} ${request.url}`
     const endpoint = Object.hasOwn(endpoints, name) ? endpoints[name] : undefined
     if (!endpoint) throw failure(404, 'not_found')
-    const found = await endpoint(visits.of(request, response), async () => {
+    const visit = visits.of(request, response)
+    visit.checkOrigin() // what a page of another origin sends gets no further
+    const found = await endpoint(visit, async () => {
       if (!(Number(request.headers['content-length']) <= 16_384)) throw failure(413, 'too_large')
       return (await json(request)) ?? {}
     })
     response.setHeader('Content-Type', 'application/json').end(stringify(found))
   } catch (caught) {
-    // The errors of the library have the status that fits: 401, 403, 409 or 503.
-    const { status = caught instanceof SyntaxError ? 400 : 500, code } = /** @type {any} */ (caught)
-    if (status >= 500) console.error(caught) // the details are for the log alone
-    response.writeHead(status, { 'Content-Type': 'application/json' })
-    response.end(stringify({ error: status === 500 ? 'internal_error' : (code ?? 'malformed_json') }))
+    // The errors of the library have the status that fits: 401, 403, 409 or 503. Others have no `expose`.
+    const error = caught instanceof SyntaxError ? failure(400, 'malformed_json') : /** @type {any} */ (caught)
+    const { expose, status, code } = error
+    const isMeant = typeof expose === 'boolean' && Number.isInteger(status)
+    if (expose !== true) console.error(caught) // the details are for the log alone
+    response.writeHead(isMeant ? status : 500, { 'Content-Type': 'application/json' })
+    response.end(stringify({ error: isMeant ? code : 'internal_error' }))
   }
 }
 

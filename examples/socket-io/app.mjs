@@ -1,6 +1,6 @@
 // @ts-check
 import { createServer } from 'node:http'
-import { SessionManager } from 'coatcheck'
+import { SessionError, SessionManager } from 'coatcheck'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { Server } from 'socket.io'
@@ -18,8 +18,9 @@ const sessions = new SessionManager({
 const visits = nodeVisits(sessions)
 
 const server = createServer(async (request, response) => {
-  const visit = visits.of(request, response)
   try {
+    const visit = visits.of(request, response)
+    visit.checkOrigin() // what a page of another origin sends gets no further
     if (request.method === 'POST' && request.url === '/login')
       await visit.logIn({ user: { id: 42n, name: 'ada' } }) // after the password was verified
     else if (request.method === 'POST' && request.url === '/logout') await visit.logOut()
@@ -29,8 +30,8 @@ const server = createServer(async (request, response) => {
     } else await visit.requireUser()
     response.writeHead(204).end()
   } catch (caught) {
-    const { status = 500, code = 'internal_error' } = /** @type {any} */ (caught)
-    if (status >= 500) console.error(caught)
+    const { status, code } = caught instanceof SessionError ? caught : { status: 500, code: 'internal_error' }
+    if (status >= 500) console.error(caught) // the details are for the log alone
     response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify({ error: code }))
   }
 })

@@ -17,22 +17,40 @@ const visits = nodeVisits(sessions)
 const tried = new WeakSet<object>()
 
 // Without `isDev: false` the stack goes to the browser unless NODE_ENV is production.
-const t = initTRPC.context<{ visit: VisitOf<typeof sessions> }>().create({ isDev: false })
+const t = initTRPC.context<{ visit: VisitOf<typeof sessions> }>().create({
+  isDev: false,
+  // Of what is no TRPCError and not ours the message is for the log alone: it may name hosts and keys.
+  errorFormatter: ({ shape, error: { code, cause } }) =>
+    code === 'INTERNAL_SERVER_ERROR' && !(cause instanceof SessionError)
+      ? { ...shape, message: 'internal_error' }
+      : shape,
+})
 const CODES = { 401: 'UNAUTHORIZED', 403: 'FORBIDDEN', 409: 'CONFLICT', 503: 'SERVICE_UNAVAILABLE' } as const
 
-/** Our errors with their status; their code is the message. */
-const open = t.procedure.use(async ({ next }) => {
-  const result = await next()
-  if (result.ok || !(result.error.cause instanceof SessionError)) return result
-  const { cause } = result.error
-  const code = CODES[cause.status as keyof typeof CODES] ?? 'INTERNAL_SERVER_ERROR'
-  throw new TRPCError({ code, message: cause.code, cause })
-})
+/** Our errors with their status; their code is the message. What a page of another origin sends gets no further. */
+const open = t.procedure
+  .use(async ({ next }) => {
+    const result = await next()
+    if (result.ok || !(result.error.cause instanceof SessionError)) return result
+    const { cause } = result.error
+    const code = CODES[cause.status as keyof typeof CODES] ?? 'INTERNAL_SERVER_ERROR'
+    throw new TRPCError({ code, message: cause.code, cause })
+  })
+  .use(({ ctx, next }) => {
+    ctx.visit.checkOrigin()
+    return next()
+  })
 /** For users who are logged in; `ctx.session` is theirs. */
 const closed = open.use(async ({ ctx, next }) => next({ ctx: { session: await ctx.visit.requireUser() } }))
 
 /** User IDs are bigint, and JSON has none: a text, or a transformer such as superjson. */
 const shown = ({ id, name }: { id: bigint; name?: string }) => ({ id: `${id}`, name })
+
+/** A field of what a client sent: a text, and not a long one. */
+const text = z
+  .string()
+  .max(200)
+  .regex(/^[^\0]*$/)
 
 const router = t.router({
   profile: closed.query(({ ctx }) => shown(ctx.session.user)),
@@ -51,7 +69,7 @@ const router = t.router({
   }),
 
   login: open
-    .input(z.object({ username: z.string(), password: z.string(), remember: z.boolean().default(false) }))
+    .input(z.object({ username: text, password: text, remember: z.boolean().default(false) }))
     .mutation(async ({ ctx, input }) => {
       if (tried.has(ctx.visit)) throw new TRPCError({ code: 'BAD_REQUEST', message: 'one_login_per_request' })
       tried.add(ctx.visit)

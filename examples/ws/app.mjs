@@ -1,6 +1,6 @@
 // @ts-check
 import { createServer } from 'node:http'
-import { SessionManager } from 'coatcheck'
+import { SessionError, SessionManager } from 'coatcheck'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { WebSocketServer } from 'ws'
@@ -31,8 +31,9 @@ const sessions = new SessionManager({
 const visits = nodeVisits(sessions)
 
 const server = createServer(async (request, response) => {
-  const visit = visits.of(request, response)
   try {
+    const visit = visits.of(request, response)
+    visit.checkOrigin() // what a page of another origin sends gets no further
     if (request.method === 'POST' && request.url === '/login')
       await visit.logIn({ user: { id: 42n, name: 'ada' } }) // after the password was verified
     else if (request.method === 'POST' && request.url === '/logout') await visit.logOut()
@@ -42,8 +43,8 @@ const server = createServer(async (request, response) => {
     } else await visit.requireUser()
     response.writeHead(204).end()
   } catch (caught) {
-    const { status = 500, code = 'internal_error' } = /** @type {any} */ (caught)
-    if (status >= 500) console.error(caught)
+    const { status, code } = caught instanceof SessionError ? caught : { status: 500, code: 'internal_error' }
+    if (status >= 500) console.error(caught) // the details are for the log alone
     response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify({ error: code }))
   }
 })
@@ -51,21 +52,23 @@ const server = createServer(async (request, response) => {
 const websockets = new WebSocketServer({ noServer: true, maxPayload: 16_384 })
 server.on('upgrade', async (request, socket, head) => {
   socket.on('error', () => socket.destroy())
+  const refuse = (/** @type {number} */ status) =>
+    socket.end(`HTTP/1.1 ${status} Refused\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
   try {
     // Without a response: another origin is refused, and no session can begin. Sockets connect again by themselves, and
     // live on while no person is there: they do not extend the session.
     const session = await visits.of(request).get({ touch: false })
-    if (!session?.user) throw Object.assign(new Error('no user is logged in'), { status: 401 })
-    const { user } = session
+    const { user } = session ?? {}
+    if (!session || !user) return refuse(401)
     websockets.handleUpgrade(request, socket, head, websocket => {
       keep(session, websocket)
       websocket.send(`Hello ${user.name}`)
       websocket.on('message', text => websocket.send(`You said ${text}`))
     })
   } catch (caught) {
-    const { status = 500 } = /** @type {any} */ (caught)
+    const status = caught instanceof SessionError ? caught.status : 500
     if (status >= 500) console.error(caught)
-    socket.end(`HTTP/1.1 ${status} Refused\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
+    refuse(status)
   }
 })
 

@@ -110,6 +110,10 @@ export class DeviceVisit implements AnyVisit {
     this.#inner.onLeave(leave)
   }
 
+  checkOrigin(): void {
+    this.#inner.checkOrigin()
+  }
+
   async csrfToken() {
     return (await this.#isAdmitted()) ? this.#inner.csrfToken() : null
   }

@@ -193,8 +193,8 @@ export class Context {
   }
 
   /** The record stored under a key, following forwards. For logout and revocation; requests use `find`. */
-  async storedRecord(key: string): Promise<SessionRecord | null> {
-    return (await this.chainFrom(key, this.now())).record
+  async storedRecord(key: string, now = this.now()): Promise<SessionRecord | null> {
+    return (await this.chainFrom(key, now)).record
   }
 
   /**

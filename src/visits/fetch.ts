@@ -1,8 +1,10 @@
+import type { SessionError } from '../contract/errors.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/users.ts'
 import { aFunction } from '../text/check-options.ts'
 import { quote } from '../text/quote.ts'
 import type { CookieOptions } from './cookie.ts'
+import { isSafe } from './cross-origin.ts'
 import type { Advice } from './errors.ts'
 import { FetchHead, isHandshake, writeRules } from './head.ts'
 import { isForwardedLocally, isLocalHost, type SecureOptions } from './secure.ts'
@@ -36,7 +38,8 @@ export interface FetchVisits<
   /** The visit of this very Request. Send what `visit.respond(response)` returns; `handle` does that by itself. */
   of(request: Request): FetchVisit<Data, Ids, Input>
   /**
-   * Runs the handler and adds our headers to the Response that it returns or throws. Anything else that it throws is passed
+   * Runs the handler and adds our headers to the Response that it returns or throws. What a page of another origin sends to
+   * change something is answered with 403, and the handler does not run. Anything else that it throws is passed
    * on, and no cookie is sent: a session that began then ends when it is idle. A handler may return `undefined` for a
    * handshake that its server has taken over. Once for each request: within the handler take its visit.
    * @throws TypeError if the handler returns anything else
@@ -148,13 +151,23 @@ class ResponseVisit<Data extends object, Ids extends UserIds, Input extends obje
     return new Response(response.body, { status: response.status, statusText: response.statusText, headers })
   }
 
+  /** Nothing of the handler runs for what a page of another origin sends. Of a GET the headers are left alone: Astro warns. */
+  #answer(handler: (visit: this) => unknown): unknown {
+    try {
+      if (!isSafe({ method: this.#fetchRequest.method })) this.checkOrigin()
+    } catch (refusal) {
+      return (refusal as SessionError).getResponse()
+    }
+    return handler(this)
+  }
+
   async run(handler: (visit: this) => unknown): Promise<Response | undefined> {
     if (typeof handler !== 'function')
       throw new TypeError(`handle: expected a function, visit => response, got ${quote(handler)}`)
     const request = this.#fetchRequest
     request.isHandled = true
     try {
-      const answer = await handler(this)
+      const answer = await this.#answer(handler)
       if (answer === undefined && request.isHandshake) return undefined
       if (!isResponse(answer)) throw new TypeError(`handle: expected a Response from the handler, got ${quote(answer)}`)
       // A part of a page that streams may have asked: its cookie still goes along.

@@ -86,6 +86,14 @@ export interface Visit<
    */
   onLeave(leave: () => unknown): void
   /**
+   * Refuses what a page of another origin sends to change something, before your handler does anything; every other method
+   * does so by itself. It reads no store, and `fetchVisits`' `handle` has called it.
+   * @throws SessionError ERR_SESSION_CROSS_ORIGIN (403)
+   * @example
+   * app.use((req, res, next) => next(visits.of(req, res).checkOrigin()))
+   */
+  checkOrigin(): void
+  /**
    * A token for a form of this session, masked afresh at each call; `null` without a session.
    * @example
    * response.end(`<form method="post"><input type="hidden" name="csrf" value="${await visit.csrfToken()}"></form>`)

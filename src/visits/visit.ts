@@ -1,3 +1,4 @@
+import { CLOCK_TOLERANCE } from '../contract/store.ts'
 import type { Change } from '../data/change.ts'
 import { afterWrite, eachWrite } from '../guard/store-calls.ts'
 import { type Context, contextOf } from '../manager/context.ts'
@@ -204,6 +205,12 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     this.#leaving = [...this.#leaving, leave]
   }
 
+  checkOrigin(): void {
+    if (!isCrossOrigin(this.#request, this.#setup.trustedOrigins)) return
+    this.#reportRefused('cross-origin')
+    throw crossOrigin()
+  }
+
   async csrfToken(): Promise<string | null> {
     const session = await this.get()
     return session === null ? null : maskToken(session.csrfToken)
@@ -281,10 +288,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   /** Lets the request through, or throws. */
   #open(): void {
     if (this.#isOpen) return
-    if (isCrossOrigin(this.#request, this.#setup.trustedOrigins)) {
-      this.#reportRefused('cross-origin')
-      throw crossOrigin()
-    }
+    this.checkOrigin()
     const values = this.#setup.cookie.candidates(this.#request.cookie)
     if (values.length > 0 && !this.#isRefusedInsecure()) {
       this.#ids = (values.length > 1 ? values.filter(isId) : values) as SessionId[]
@@ -519,13 +523,15 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
 
   /**
    * What came alone counts as ended before the store answers. Of several the dead ones go on being sent, by cookies of another
-   * scope, and must not keep anything from beginning: those that are there end.
+   * scope, and must not keep anything from beginning: those that are there end, if only by the clock of a slower node.
    */
   #endingsOf(given: readonly string[]) {
     const values = given.filter(value => this.#keyOf(value) !== null)
     const others = values.slice(0, MOST_VALUES).filter(value => value !== this.#id)
     return others.map(value => async () => {
-      if (values.length > 1 && (await this.#context.begin().storedRecord(this.#keyOf(value)!)) === null) return
+      const context = this.#context.begin()
+      const then = context.now() - CLOCK_TOLERANCE
+      if (values.length > 1 && (await context.storedRecord(this.#keyOf(value)!, then)) === null) return
       await (isId(value) ? this.#sessions.destroy(value) : this.#sessions.revokeRememberToken(value))
     })
   }

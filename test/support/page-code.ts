@@ -113,6 +113,13 @@ function inStart(routes: string, initial = ''): string {
   return code.replace(places[0], () => routes).replace(places[1], () => `notice: '', ${initial} })`)
 }
 
+/** The program of Start with the code of several guides. */
+export function guidesInStart(pages: readonly string[]): string {
+  const blocks = pages.flatMap(blocksOf).filter(({ markers }) => markers.has('program'))
+  const initial = blocks.flatMap(({ markers }) => markers.get('initial') ?? [])
+  return inStart(blocks.map(({ code }) => code).join('\n'), initial.join(', '))
+}
+
 /** The files beside the modules of a page: what the page saves under a name, and the store that is not of the page. */
 export function filesOf(page: string): Map<string, string> {
   const anyStore = `import { MemoryStore } from 'coatcheck/stores/memory'

@@ -17,6 +17,13 @@ import { CurrentVisit, SessionsModule, UserGuard, type Visit, Within } from './s
 
 const users = await openUsers()
 
+/** A field of what a client sent: a text, and not a long one. */
+function text(field: unknown): string {
+  if (typeof field !== 'string' || field.length > 200 || field.includes('\0'))
+    throw new BadRequestException('malformed_field')
+  return field
+}
+
 @Controller()
 export class AppController {
   // User IDs are bigint, which Nest cannot write.
@@ -48,7 +55,7 @@ export class AppController {
   @Header('Content-Type', 'application/json')
   async logIn(@CurrentVisit() visit: Visit, @Body() body: Record<string, unknown> = {}) {
     const { username, password, remember } = body
-    const user = await users.authenticate(`${username}`, `${password}`)
+    const user = await users.authenticate(text(username), text(password))
     if (!user) throw new UnauthorizedException('wrong_credentials')
     const session = await visit.logIn({
       user,

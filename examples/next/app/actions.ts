@@ -1,11 +1,12 @@
 'use server'
 import { refresh } from 'next/cache'
 import { redirect } from 'next/navigation'
+import { text } from '../lib/body'
 import { visits } from '../lib/sessions'
 import { users } from '../lib/users'
 
 export async function logIn(form: FormData) {
-  const user = await users.authenticate(`${form.get('username')}`, `${form.get('password')}`)
+  const user = await users.authenticate(text(form.get('username')), text(form.get('password')))
   if (!user) redirect('/?wrong')
   await visits.withVisit(visit =>
     visit.logIn({ user, remember: form.has('remember'), data: before => ({ cart: before.cart, hint: 'Welcome.' }) }),

@@ -7,3 +7,9 @@ export async function readJson(request: Request): Promise<Record<string, unknown
   if (!(Number(request.headers.get('content-length') ?? Number.NaN) <= 16_384)) refuse(413, 'body_too_large')
   return Object(await request.json().catch(() => refuse(400, 'malformed_body')))
 }
+
+/** A field of what a client sent: a text, and not a long one. @throws the Response that refuses it */
+export function text(field: unknown): string {
+  if (typeof field !== 'string' || field.length > 200 || field.includes('\0')) return refuse(400, 'malformed_field')
+  return field
+}

@@ -6,7 +6,8 @@ export const handle: Handle = ({ event, resolve }) =>
   visits.handle(event.request, async visit => {
     event.locals.visit = visit
     const response = await resolve(event)
-    const { status } = event.locals.refusal ?? response
+    // Of a client-side navigation SvelteKit reads the error in the answer, and only if that is a success.
+    const { status } = (event.isDataRequest ? null : event.locals.refusal) ?? response
     return status === response.status ? response : new Response(response.body, { status, headers: response.headers })
   })
 

@@ -5,7 +5,7 @@ import { fetchVisits } from 'coatcheck/fetch'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import fc from 'fast-check'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { type AnyVisit, ada, type Data, jar, listen, type Manager, makeSessions } from '../../support/edge-service.ts'
 
 type Request = Parameters<typeof openVisit>[1]
@@ -54,6 +54,33 @@ describe('a request that a guard refuses is told', () => {
     const visit = visitOf(sessions, `session_id=${'a'.repeat(43)}`, { header: headers(EVIL) })
     await expect(visit.logIn(ada)).rejects.toMatchObject({ code: 'ERR_SESSION_CROSS_ORIGIN' })
     expect(refusals).toEqual([{ ...crossOrigin, origin: 'https://evil.example', host: HOST }])
+  })
+
+  it('by a line before the routes, for which no store is read', async () => {
+    const { sessions, refusals } = telling()
+    const { secret } = await sessions.create({ user: ada.user })
+    await sessions.close()
+    const read = vi.spyOn(MemoryStore.prototype, 'read')
+    const own = visitOf(sessions, `session_id=${secret}`, { header: headers({ origin: `https://${HOST}` }) })
+    expect(own.checkOrigin()).toBeUndefined()
+    const foreign = visitOf(sessions, `session_id=${secret}`, { header: headers(EVIL) })
+    expect(() => foreign.checkOrigin()).toThrow(expect.objectContaining({ code: 'ERR_SESSION_CROSS_ORIGIN' }))
+    expect(refusals).toEqual([{ ...crossOrigin, origin: 'https://evil.example', host: HOST }])
+    expect(read).not.toHaveBeenCalled()
+    expect([...own.headers]).toEqual([]) // and the response may be cached
+    read.mockRestore()
+  })
+
+  it('by `handle` before its handler runs, with an answer', async () => {
+    const { sessions, refusals } = telling()
+    const foreign = new Request(`https://${HOST}/contact`, { method: 'POST', headers: EVIL })
+    const handler = vi.fn(async () => new Response('sent'))
+    const answer = await fetchVisits(sessions).handle(foreign, handler)
+    expect([answer.status, await answer.text()]).toEqual([403, expect.stringContaining('ERR_SESSION_CROSS_ORIGIN')])
+    expect(handler).not.toHaveBeenCalled()
+    expect(refusals).toEqual([{ ...crossOrigin, origin: 'https://evil.example', host: HOST }])
+    const link = new Request(`https://${HOST}/contact`, { headers: EVIL })
+    expect((await fetchVisits(sessions).handle(link, handler)).status).toBe(200)
   })
 
   it('with a wrong CSRF token: with the session that it was sent for', async () => {

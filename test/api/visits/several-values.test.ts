@@ -301,6 +301,19 @@ it('a logout says of each session that it was one', async () => {
   ])
 })
 
+it('a logout and a login end what is live by the clock of a slower node alone', async () => {
+  for (const end of ['logOut', 'logIn'] as const) {
+    const store = new MemoryStore()
+    const [slow, fast] = [makeSessions({ store }), makeSessions({ store })]
+    const { cookie } = await loggedIn(slow)
+    slow.clock.now += 27 * 60_000
+    fast.clock.now = slow.clock.now + 4 * 60_000
+    const visit = visitOf(fast.sessions, [cookie, ...sessionCookies(1)])
+    await (end === 'logOut' ? visit.logOut() : visit.logIn(max))
+    expect([end, await userOf(slow.sessions, [cookie])]).toEqual([end, null])
+  }
+})
+
 it('a logout tells the store of each of several IDs once', async () => {
   for (const count of [2, 3, 4]) {
     const made = makeSessions()

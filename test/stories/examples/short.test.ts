@@ -166,7 +166,7 @@ describe.each(['login.mjs', 'logout-everywhere.mjs', 'cart.mjs', 'bearer.mjs'])(
         controller.enqueue(new TextEncoder().encode('[1,'.repeat(1000)))
       },
     })
-    expect((await post(JSON.stringify({ username: 'x'.repeat(16_000) }))).status).toBe(401)
+    expect([400, 401]).toContain((await post(JSON.stringify({ username: 'x'.repeat(16_000) }))).status)
     expect((await post(JSON.stringify({ username: 'x'.repeat(17_000) }))).status).toBe(413)
     expect((await post(endless).catch(error => error)).status ?? 413).toBe(413)
     expect((await new Client(url).login('ada', 'lovelace')).status).toBe(200)

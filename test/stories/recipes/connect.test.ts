@@ -21,7 +21,11 @@ it.each(['express', 'fastify', 'koa'])('connect/%s.mjs logs in, logs out, and lo
   expect(await userOf(one)).toBeUndefined()
   expect((await one.send('GET', '/', undefined, { Cookie: cookie })).body?.userId).toBeUndefined()
   expect(await userOf(other)).toBe('u_42')
-  await one.send('POST', '/logout-everywhere')
+  // Nobody logs somebody else out, and no link logs anybody out.
+  expect((await one.send('POST', '/logout-everywhere')).status).toBe(401)
+  await other.send('GET', '/logout-everywhere')
+  expect(await userOf(other)).toBe('u_42')
+  await other.send('POST', '/logout-everywhere')
   expect(await userOf(other)).toBeUndefined()
 })
 

@@ -1,9 +1,10 @@
-// Preloaded into a recipe: its store fails and its clock runs ahead while the file that CONTROL names says so.
+// Preloaded into a recipe: its store fails, its clock runs ahead, and what a login calls throws as other packages do, while
+// the file that CONTROL names says so.
 import { readFileSync } from 'node:fs'
 import process from 'node:process'
 import '../../support/cheap-passwords.mjs'
 
-/** @returns {{ isDown?: boolean, ahead?: number }} */
+/** @returns {{ isDown?: boolean, ahead?: number, breaks?: object }} */
 const state = () => JSON.parse(readFileSync(`${process.env.CONTROL}`, 'utf8'))
 
 const now = Date.now
@@ -17,6 +18,15 @@ function rule(store) {
   const prototype = Object.getPrototypeOf(store)
   if (ruled.has(prototype)) return
   ruled.add(prototype)
+  const { shard } = prototype
+  // Asked at each login, outside of what the library takes for an outage.
+  Object.defineProperty(prototype, 'shard', {
+    get: () => {
+      const { breaks } = state()
+      if (breaks) throw Object.assign(new Error('Incorrect API key sk-live-12 at db.internal:5432'), breaks)
+      return shard
+    },
+  })
   for (const verb of VERBS) {
     const works = prototype[verb]
     /** @param {unknown[]} all */

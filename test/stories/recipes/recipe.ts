@@ -26,8 +26,8 @@ const preload = join(root, 'test/stories/recipes/control.mjs')
 export interface RunningRecipe {
   readonly url: string
   output(): string
-  /** What the store and the clock do from now on; nothing said: as always. */
-  control(state: { isDown?: boolean; ahead?: number }): void
+  /** What the store, the clock and a login do from now on; nothing said: as always. `breaks`: what its error has. */
+  control(state: { isDown?: boolean; ahead?: number; breaks?: object }): void
   stop(): Promise<void>
 }
 

@@ -1,8 +1,9 @@
 // A private PostgreSQL for tests: its own folder and port, as the user postgres, since the server refuses root.
-import { execFileSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
 import pg from 'pg'
 import postgres from 'postgres'
 import { findBinary, freePort, type Running, start, startGuarded, until } from './process.ts'
@@ -92,11 +93,12 @@ function clientsOf(url: () => string) {
 
 /**
  * Starts a server; `settings` are lines of postgresql.conf such as `{ timezone: 'Asia/Tokyo' }`. With `programs` it is
- * another version than the installed one; a `guarded` one ends with this process.
+ * another version than the installed one; a `guarded` one ends with this process. With `standbyOf` it is a hot standby of
+ * the server on that port.
  */
 export async function startPostgres(
   settings: Readonly<Record<string, string>> = {},
-  { programs, guarded = false }: { programs?: PostgresPrograms; guarded?: boolean } = {},
+  { programs, guarded = false, standbyOf }: { programs?: PostgresPrograms; guarded?: boolean; standbyOf?: number } = {},
 ): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), 'coatcheck-pg-'))
   const as = account('postgres')
@@ -106,8 +108,11 @@ export async function startPostgres(
   const { initdb, postgres: program } = programs?.place(join(folder, 'programs')) ?? installed()
   const choices = ['-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '-N']
   const make = () => void execFileSync(initdb, ['-D', data, ...choices], { stdio: 'pipe', cwd: folder, ...as })
+  const copy = ['-D', data, '-h', '127.0.0.1', '-p', String(standbyOf), '-U', 'postgres', '-R', '-c', 'fast', '-N']
+  if (standbyOf !== undefined)
+    await promisify(execFile)(join(dirname(initdb), 'pg_basebackup'), copy, { cwd: folder, ...as })
   // Programs that were placed for this server alone are a version of their own.
-  if (programs === undefined) fromTemplate(initdb, data, make)
+  else if (programs === undefined) fromTemplate(initdb, data, make)
   else make()
   const port = await freePort()
   const all = {

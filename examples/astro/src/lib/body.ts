@@ -9,3 +9,9 @@ export async function readJson(request: Request): Promise<Record<string, unknown
     }),
   )
 }
+
+/** A field of what a client sent: a text, and not a long one. @throws the Response that refuses it */
+export function text(field: unknown): string {
+  if (typeof field !== 'string' || field.length > 200 || field.includes('\0')) throw refuse(400, 'malformed_field')
+  return field
+}

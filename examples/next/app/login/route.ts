@@ -1,12 +1,12 @@
 import { stringify } from 'coatcheck'
-import { readJson, refusal } from '../../lib/body'
+import { readJson, refusal, text } from '../../lib/body'
 import { visits } from '../../lib/sessions'
 import { users } from '../../lib/users'
 
 export const POST = visits.route(async (visit, request) => {
   const body = await readJson(request)
   if (body instanceof Response) return body
-  const user = await users.authenticate(`${body.username}`, `${body.password}`)
+  const user = await users.authenticate(text(body.username), text(body.password))
   if (!user) return refusal(401, 'wrong_credentials')
   const session = await visit.logIn({
     user,

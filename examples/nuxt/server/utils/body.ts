@@ -6,3 +6,10 @@ export async function fields(event: H3Event): Promise<Record<string, unknown>> {
     throw createError({ statusCode: 413, message: 'body_too_large' })
   return Object(await readBody(event, { strict: true }))
 }
+
+/** A field of what a client sent: a text, and not a long one. */
+export function text(field: unknown): string {
+  if (typeof field !== 'string' || field.length > 200 || field.includes('\0'))
+    throw createError({ statusCode: 400, message: 'malformed_field' })
+  return field
+}

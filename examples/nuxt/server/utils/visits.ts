@@ -1,4 +1,4 @@
-import { type SessionError, SessionManager, stringify, type VisitOf } from 'coatcheck'
+import { SessionError, SessionManager, stringify, type VisitOf } from 'coatcheck'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import type { H3Event } from 'h3'
@@ -21,18 +21,16 @@ declare module 'h3' {
 export const withVisit = (handler: (visit: Visit, event: H3Event) => Promise<unknown>) =>
   defineEventHandler(async event => {
     try {
+      event.context.visit.checkOrigin() // what a page of another origin sends gets no further
       const answer = await handler(event.context.visit, event)
       return typeof answer === 'object' ? json(event, answer) : answer
     } catch (error) {
-      const {
-        status,
-        statusCode = status ?? 500,
-        code,
-        message,
-      } = error as Partial<SessionError & { statusCode: number }>
-      if (statusCode >= 500) console.error(error) // the details are for the log alone
-      setResponseStatus(event, statusCode)
-      return json(event, { error: statusCode === 500 ? 'internal_error' : (code ?? message) })
+      // Ours, and those of createError; others' may name hosts and keys.
+      const isOurs = error instanceof SessionError
+      const status = isOurs || isError(error) ? error.statusCode : 500
+      if (status >= 500) console.error(error) // the details are for the log alone
+      setResponseStatus(event, status)
+      return json(event, { error: isOurs ? error.code : status < 500 ? (error as Error).message : 'internal_error' })
     }
   })
 

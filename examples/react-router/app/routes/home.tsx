@@ -1,4 +1,5 @@
 import { data, Form, redirect } from 'react-router'
+import { text } from '../json.server'
 import { users, withVisit } from '../sessions.server'
 import type { Route } from './+types/home'
 
@@ -18,7 +19,7 @@ export const action = withVisit(async (visit, request) => {
       return { error: null }
     }
     case 'log in': {
-      const user = await users.authenticate(`${form.get('username')}`, `${form.get('password')}`)
+      const user = await users.authenticate(text(form.get('username')), text(form.get('password')))
       if (!user) return data({ error: 'Wrong name or password.' }, 401)
       const remember = form.has('remember')
       await visit.logIn({ user, remember, data: before => ({ cart: before.cart, hint: 'Welcome.' }) })

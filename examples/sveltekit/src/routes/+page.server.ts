@@ -1,4 +1,5 @@
 import { fail, redirect } from '@sveltejs/kit'
+import { text } from '$lib/server/json'
 import { users } from '$lib/server/sessions'
 import type { Actions, PageServerLoad } from './$types'
 
@@ -11,7 +12,7 @@ export const load: PageServerLoad = async ({ locals: { visit } }) => {
 export const actions: Actions = {
   async logIn({ request, locals: { visit } }) {
     const form = await request.formData()
-    const user = await users.authenticate(`${form.get('username')}`, `${form.get('password')}`)
+    const user = await users.authenticate(text(form.get('username')), text(form.get('password')))
     if (!user) return fail(401, { error: 'Wrong name or password.' })
     await visit.logIn({
       user,

@@ -1,5 +1,6 @@
 import { createFileRoute, redirect } from '@tanstack/react-router'
 import { createServerFn } from '@tanstack/react-start'
+import { text } from '../body.server'
 import { users } from '../sessions.server'
 
 const home = createServerFn().handler(async ({ context: { visit } }) => {
@@ -18,7 +19,7 @@ const addCoat = form.handler(async ({ context: { visit } }) => {
 })
 
 const logIn = form.handler(async ({ data, context: { visit } }) => {
-  const user = await users.authenticate(`${data.get('username')}`, `${data.get('password')}`)
+  const user = await users.authenticate(text(data.get('username')), text(data.get('password')))
   if (!user) throw redirect({ to: '/', search: { wrong: true }, statusCode: 303 })
   const remember = data.has('remember')
   await visit.logIn({ user, remember, data: before => ({ cart: before.cart, hint: 'Welcome.' }) })

@@ -1,6 +1,6 @@
 import { createFileRoute } from '@tanstack/react-router'
 import { stringify } from 'coatcheck'
-import { readJson, refuse } from '../body.server'
+import { readJson, refuse, text } from '../body.server'
 import { users } from '../sessions.server'
 
 export const Route = createFileRoute('/login')({
@@ -8,7 +8,7 @@ export const Route = createFileRoute('/login')({
     handlers: {
       async POST({ request, context: { visit } }) {
         const { username, password, remember } = await readJson(request)
-        const user = await users.authenticate(`${username}`, `${password}`)
+        const user = await users.authenticate(text(username), text(password))
         if (!user) return refuse(401, 'wrong_credentials')
         const session = await visit.logIn({
           user,
