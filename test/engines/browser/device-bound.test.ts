@@ -232,7 +232,7 @@ describeEngine('chromium 150', 'a session in Chromium 150', () => {
     expect(refreshes().length).toBe(before + 1)
   })
 
-  it("is shown on the example's page, with the time of the last proof", async () => {
+  it("is shown on the example's page, with the time of its binding", async () => {
     const app = createServer(createApp({ sessions: service.sessions as any, users: await openUsers(CHEAP) }))
     await once(app.listen(0, '127.0.0.1'), 'listening')
     try {

@@ -185,7 +185,7 @@ describeEngine('redis', 'a connection of no use', () => {
       async name => {
         const place = await startBehindProxies(name)
         const sessions = managerOver(place)
-        const session = await sessions.create({ ...ada, data: { n: 0 } })
+        const session = await until('a login', () => sessions.create({ ...ada, data: { n: 0 } }))
         const [server] = place.servers
         server!.pause()
         let [acknowledged, unknown] = [0, 0]
