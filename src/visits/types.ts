@@ -90,7 +90,7 @@ export interface Visit<
    * does so by itself. It reads no store, and `fetchVisits`' `handle` has called it.
    * @throws SessionError ERR_SESSION_CROSS_ORIGIN (403)
    * @example
-   * app.use((req, res, next) => next(visits.of(req, res).checkOrigin()))
+   * visits.of(request, response).checkOrigin() // the first line of a handler, or a middleware of its own
    */
   checkOrigin(): void
   /**
