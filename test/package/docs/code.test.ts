@@ -225,7 +225,7 @@ for (const servers of ['memory', 'redis', 'cluster', 'postgresql', 'mariadb'] as
 const steady = (text: string) =>
   text
     .replaceAll('\r', '')
-    .replaceAll(/(session_id|remember_token)=[A-Za-z0-9_.-]{43,}(?=;)/g, '$1=ID')
+    .replaceAll(/(session_id|remember_token|session_bound)=[A-Za-z0-9_.-]{43,}(?=;)/g, '$1=ID')
     // What is left of a lifetime: the login may be seconds ago.
     .replaceAll(/(?<=; Max-Age=)\d+/g, seconds => `${Math.ceil(Number(seconds) / 60) * 60}`)
     .replaceAll(/^Date: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/gm, 'Date: NOW')
