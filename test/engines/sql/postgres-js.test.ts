@@ -237,6 +237,7 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
       await new Promise<void>(resolve => way.listen(0, '127.0.0.1', resolve))
       const { port } = way.address() as { port: number }
       const store = new PostgresStore(server.postgresJs({ port, max: 1 }))
+      await store.read(newKey(), { now: NOW }) // connects, so that what follows meets the lock in time
       const release = await lock()
       const giveUp = async () =>
         expect(await failure(store.read(newKey(), { now: NOW, deadline: within(300) }))).toMatchObject({
