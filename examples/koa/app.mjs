@@ -39,7 +39,7 @@ app.use(async (ctx, next) => {
     visitIn(ctx).checkOrigin() // what a page of another origin sends gets no further
     await next()
   } catch (caught) {
-    // Our errors, those of ctx.throw and of the body parser have `expose`; others' may name hosts and keys.
+    // Our errors, `refuse` and ctx.throw have `expose`; others' may name hosts and keys.
     const { expose, status, code, type, message } = /** @type {any} */ (caught)
     const isMeant = typeof expose === 'boolean' && Number.isInteger(status)
     if (expose !== true) console.error(caught) // the details are for the log alone
@@ -47,7 +47,11 @@ app.use(async (ctx, next) => {
     ctx.body = { error: (isMeant && (code ?? type ?? (expose && message))) || 'internal_error' }
   }
 })
-app.use(bodyParser({ jsonLimit: '16kb', formLimit: '16kb', enableTypes: ['json', 'form'] }))
+/** @param {any} error */
+const onError = error => {
+  throw error.expose ? error : refuse(400, 'malformed_body')
+}
+app.use(bodyParser({ jsonLimit: '16kb', formLimit: '16kb', enableTypes: ['json', 'form'], onError }))
 
 const router = new Router()
 

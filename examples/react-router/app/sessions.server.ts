@@ -15,12 +15,13 @@ export const visits = fetchVisits(sessions)
 type Visit = VisitOf<typeof sessions>
 export const visitContext = createContext<Visit>()
 
-/** A loader or an action with the visit of its request. React Router answers 500 to errors, but what is a Response stays. */
+/** A loader or an action with the visit of its request. A Response stays as it is; what else was thrown is for the log. */
 export const withVisit =
   <T>(handler: (visit: Visit, request: Request) => Promise<T>) =>
   ({ request, context }: LoaderFunctionArgs) =>
     handler(context.get(visitContext), request).catch((error): never => {
-      if (!(error instanceof SessionError)) throw error
-      if (error.status >= 500) console.error(error) // the details are for the log alone
-      throw error.getResponse()
+      if (error instanceof Response) throw error
+      const isOurs = error instanceof SessionError
+      if (!isOurs || error.status >= 500) console.error(error) // the details are for the log alone
+      throw isOurs ? error.getResponse() : Response.json({ error: 'internal_error' }, { status: 500 })
     })

@@ -12,9 +12,10 @@ export default createServerEntry({
       try {
         return await start(request, { context: { visit } })
       } catch (error) {
-        if (!(error instanceof SessionError)) throw error
-        if (error.status >= 500) console.error(error) // the details are for the log alone
-        return error.getResponse()
+        if (error instanceof Response) throw error
+        const isOurs = error instanceof SessionError
+        if (!isOurs || error.status >= 500) console.error(error) // the details are for the log alone
+        return isOurs ? error.getResponse() : Response.json({ error: 'internal_error' }, { status: 500 })
       }
     }),
 })
