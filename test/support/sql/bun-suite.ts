@@ -15,13 +15,14 @@ const open = () => {
 const tests: [name: string, test: () => Promise<void>][] = []
 const database = open()
 const store = new SqliteStore(database)
+const beside = new SqliteStore(open())
 await store.migrate()
 const corrupt = async (_: unknown, key: string) => {
   database.exec(`UPDATE coatcheck_sessions SET version = 9223372036854775807 WHERE id = '${key}'`)
 }
 testStore(
   (name, test) => tests.push([name, test]),
-  () => store,
+  () => [store, beside],
   undefined,
   { corrupt, runs: 25 },
 )
