@@ -306,6 +306,7 @@ export async function checkRemember(open: () => Store | Promise<Store>, runs: nu
             }
             given.push(expected.session)
           }
+          if (ended.some(session => after.live.has(session))) return null
           for (const session of new Set(given)) {
             // It read the series before a parallel request ended this session, did not find the session afterwards, and began it
             // once more: the next rotation ends it.
@@ -313,7 +314,6 @@ export async function checkRemember(open: () => Store | Promise<Store>, runs: nu
               after = { ...after, live: new Set([...after.live, session]) }
           }
           if ((seriesEnded && after.alive) || after.alive !== alive) return null
-          if (ended.some(session => after.live.has(session))) return null
           // A series that a logout ended at the same moment gives no alarm any more.
           if (after.alarms > alarms && known.some(({ type }) => type !== 'recall' && type !== 'visit'))
             after = { ...after, alarms }
