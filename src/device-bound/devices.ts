@@ -1,6 +1,7 @@
 // What a request proves of its session's device, what is written down of it, and what is told.
 import type { AnySession } from '../session/session.ts'
 import { IS_DEBUG, noSession } from '../text/debug.ts'
+import { MOST_VALUES } from '../visits/choose.ts'
 import { type Asked, headerOf, hostOf } from './asked.ts'
 import { type Binding, bindingIn, isMade, isOpen, packed, valueFor } from './binding.ts'
 import type { Setup } from './options.ts'
@@ -17,7 +18,7 @@ export async function look(setup: Setup, session: AnySession, request: Asked): P
   const now = setup.now()
   const binding = bindingIn(session)
   // Several values may come from a sibling host that plants cookies, if the name has no prefix.
-  const values = cookie.candidates(headerOf(request, 'cookie')).slice(0, 4)
+  const values = cookie.candidates(headerOf(request, 'cookie')).slice(0, MOST_VALUES)
   const hasValue = (device: string, life: number) =>
     values.some(value => isMade(value, time => valueFor(session, binding!, device, time), life, now))
   const isBound = binding !== null && binding.device !== ''

@@ -39,9 +39,9 @@ export interface FetchVisits<
   of(request: Request): FetchVisit<Data, Ids, Input>
   /**
    * Runs the handler and adds our headers to the Response that it returns or throws. What a page of another origin sends to
-   * change something is answered with 403, and the handler does not run. Anything else that it throws is passed
-   * on, and no cookie is sent: a session that began then ends when it is idle. A handler may return `undefined` for a
-   * handshake that its server has taken over. Once for each request: within the handler take its visit.
+   * change something is answered with 403, and the handler does not run. Anything else that the handler throws is passed on,
+   * and no cookie is sent: a session that began then ends when it is idle. A handler may return `undefined` for a handshake
+   * that its server has taken over. Once for each request: within the handler take its visit.
    * @throws TypeError if the handler returns anything else
    */
   handle<R extends Response | undefined>(
