@@ -40,9 +40,10 @@ const stays: readonly Case[] = rules({
   'does not let a late update or touch revive a session that is being ended': kit =>
     kit.race(async together => {
       const record = await kit.put({ userId: kit.user() })
-      const [deleted] = await together<[boolean, unknown, unknown]>(
+      const [deleted] = await together<[boolean, ...unknown[]]>(
         () => kit.store.delete(record.key, kit.call),
         () => update(kit, record),
+        () => touch(kit, record),
         () => touch(kit, record),
       )
       assert.equal(deleted, true)

@@ -9,11 +9,10 @@ import {
   testStore,
 } from 'coatcheck/custom-store/testing'
 import fc from 'fast-check'
-import { afterAll, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { asTwo } from '../support/as-two.ts'
-import { sqliteFile } from '../support/services/sqlite.ts'
 import { CheckedStore, corrupt } from './wrong-stores/checked.ts'
-import { fileStore } from './wrong-stores/file.ts'
+import { wholeFileStore } from './wrong-stores/file.ts'
 import { life } from './wrong-stores/life.ts'
 import { names } from './wrong-stores/names.ts'
 import { reads, SHARING, SharingStore } from './wrong-stores/reads.ts'
@@ -87,15 +86,13 @@ describe('a store that keeps its own process in order, and no other', () => {
     'counts to 100 in 100 parallel increments',
     'lets one of two updates of one version win',
   ]
-  const { file, remove } = sqliteFile()
-  afterAll(remove)
-
   it('passes over one connection', async () => {
-    const cases = casesOf(() => fileStore(file), { rounds: 4 })
+    const cases = casesOf(() => wholeFileStore({ text: '[]' }), { rounds: 4 })
     expect(await failing(cases, RACES)).toEqual([])
   })
   it('is caught over two connections by each race', async () => {
-    const cases = casesOf(() => [fileStore(file), fileStore(file)], { rounds: 4 })
+    const open = (file = { text: '[]' }): Connections => [wholeFileStore(file), wholeFileStore(file)]
+    const cases = casesOf(() => open(), { rounds: 4 })
     expect(await failing(cases, RACES)).toEqual(RACES)
   })
 })

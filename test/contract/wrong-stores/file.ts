@@ -1,23 +1,26 @@
-import { existsSync } from 'node:fs'
-import { readFile, rename, writeFile } from 'node:fs/promises'
+import { setImmediate as turn } from 'node:timers/promises'
 import type { Store } from 'coatcheck'
 import { ReferenceStore } from 'coatcheck/custom-store/testing'
 
+/** A file as processes share it, read and written whole. */
+export interface SharedFile {
+  text: string
+}
+
 /** Keeps all in one file, one call after the other: of this process, not of others. */
-export function fileStore(file: string): Store {
+export function wholeFileStore(file: SharedFile): Store {
   const store = new ReferenceStore()
   const maps: Map<string, unknown>[] = [store.records, store.forwards, store.minPasswordVersions]
   const inFile = async (call: () => unknown) => {
-    const kept: [string, unknown][][] = existsSync(file) ? JSON.parse(await readFile(file, 'utf8')) : []
+    const kept: [string, unknown][][] = JSON.parse(file.text)
     for (const [index, map] of maps.entries()) {
       map.clear()
       for (const [key, value] of kept[index] ?? []) map.set(key, value)
     }
     const answer = await call()
-    // No reader meets half of it.
-    const next = `${file}.${Math.random()}`
-    await writeFile(next, JSON.stringify(maps.map(map => [...map])))
-    await rename(next, file)
+    // Whoever reads meanwhile, reads what was there before. No timer, so that the calls of two processes always meet.
+    await turn()
+    file.text = JSON.stringify(maps.map(map => [...map]))
     return answer
   }
   let last: Promise<unknown> = Promise.resolve()
