@@ -73,14 +73,21 @@ const withHead = text =>
     },
   })}\n---\n${text.replace(/^# .*\n+.*\n/, '')}`
 
+/** @param {string} path in the repository @param {string} to among what is gathered */
+function copy(path, to) {
+  mkdirSync(join(gathered, dirname(to)), { recursive: true })
+  copyFileSync(join(root, path), join(gathered, to))
+}
+
 /** Copies the pages of docs/, and whatever of the repository they link to, with links that hold on the site. */
 function gatherPages() {
   const queue = under(join(root, 'docs'), '.md').map(path => `docs/${path}`)
   const seen = new Set(queue)
   for (const path of queue) {
+    // As it is in the repository, too: that is where llms.txt leads to.
+    if (statSync(join(root, path)).isFile()) copy(path, join('public', path))
     if (isPicture(path)) {
-      mkdirSync(join(gathered, dirname(pageOf(path))), { recursive: true })
-      copyFileSync(join(root, path), join(gathered, pageOf(path)))
+      copy(path, pageOf(path))
       continue
     }
     const text = path.endsWith('.md') ? drawAll(readFileSync(join(root, path), 'utf8')) : pageFor(path)
@@ -223,9 +230,11 @@ rmSync(gathered, { recursive: true, force: true })
 rmSync(site, { recursive: true, force: true })
 mkdirSync(gathered, { recursive: true })
 gatherPages()
-mkdirSync(join(gathered, 'public'), { recursive: true })
-copyFileSync(join(root, 'examples/server/page.svg'), join(gathered, 'public/hanger.svg'))
-writeFileSync(join(gathered, 'public/llms.txt'), llmsIndex())
+copy('examples/server/page.svg', 'public/hanger.svg')
+writeFileSync(
+  join(gathered, 'public/llms.txt'),
+  llmsIndex('All pages as one text: [llms-full.txt](llms-full.txt).\n\n'),
+)
 writeFileSync(join(gathered, 'public/llms-full.txt'), llmsFull())
 await writeReference()
 const built = spawnSync(

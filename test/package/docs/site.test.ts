@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { drawAll } from '../../../docs/.vitepress/diagrams.mjs'
 import { llmsFull, llmsIndex } from '../../../docs/.vitepress/llms.mjs'
-import { SECTIONS } from '../../../docs/.vitepress/pages.mjs'
+import { DESCRIPTIONS, SECTIONS } from '../../../docs/.vitepress/pages.mjs'
 import { MiniSearch, QUESTIONS, searchOptions, unanswered } from '../../../docs/.vitepress/search.mjs'
 import { PAGES, prose, read } from '../../support/pages.ts'
 
@@ -54,12 +54,24 @@ describe('the search', () => {
   })
 })
 
+describe('the description of a page', () => {
+  it('is a sentence of its own that a search engine shows whole', () => {
+    const all = [...DESCRIPTIONS.values()]
+    expect(new Set(all).size).toBe(all.length)
+    for (const [link, text] of DESCRIPTIONS) expect(text, link).toMatch(/^[A-Za-z].{20,153}\.$/)
+  })
+})
+
 describe('llms.txt', () => {
-  it('names each page, and llms-full.txt has each, without what only tests read', () => {
-    const names = llmsIndex()
+  it('is in the repository as the pages have it: `node docs/.vitepress/llms.mjs` writes it', () => {
+    expect(read('llms.txt')).toBe(llmsIndex())
+  })
+
+  it('leads to each page, and llms-full.txt has each, without what only tests read', () => {
+    const names = read('llms.txt')
     const all = llmsFull()
     for (const page of OWN) {
-      expect(names).toContain(`(${addressOf(page) === '/' ? '/index' : addressOf(page)}.html)`)
+      expect(names).toContain(`](${page}): ${DESCRIPTIONS.get(addressOf(page))}\n`)
       expect(all).toContain(`\n<!-- ${page} -->\n\n${read(page).match(/^# .*$/m)![0]}\n`)
     }
     expect(all.match(/<!-- (?!docs\/)/g)).toBeNull()
