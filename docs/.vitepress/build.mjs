@@ -55,23 +55,12 @@ function pageFor(path) {
   return `# ${path}\n\n\`\`\`\`${extname(path).slice(1).replace('mjs', 'js')}\n${text}\n\`\`\`\`\n`
 }
 
-/** The front page has a head of its own in place of the first sentences of docs/index.md. @param {string} text */
-const withHead = text =>
-  `---\n${JSON.stringify({
-    layout: 'home',
-    hero: {
-      name: 'coatcheck',
-      text: 'Logged out means logged out',
-      tagline:
-        'Server-side sessions for Node.js. The server keeps the session, the browser holds a random ID in a cookie. No framework needed; TypeScript.',
-      image: { src: '/hanger.svg', alt: 'A coat hanger' },
-      actions: [
-        { theme: 'brand', text: 'Start in ten minutes', link: '/start' },
-        { theme: 'alt', text: 'Compare', link: '/compare' },
-        { theme: 'alt', text: 'Move from another library', link: '/moving' },
-      ],
-    },
-  })}\n---\n${text.replace(/^# .*\n+.*\n/, '')}`
+/** Blocks of code that follow one another with `<!-- tab: NAME -->` each: a group of VitePress. @param {string} text */
+const withTabs = text =>
+  text.replaceAll(/(?:<!-- tab: .+ -->\n(?:<!-- .+ -->\n)*```[\s\S]*?^```\n+)+/gm, group => {
+    const blocks = group.replaceAll(/<!-- tab: (.+) -->\n(?:<!-- .+ -->\n)*```(\w+)\n(?:\/\/ .*\n)?/g, '```$2 [$1]\n')
+    return `::: code-group\n\n${blocks}:::\n\n`
+  })
 
 /** @param {string} path in the repository @param {string} to among what is gathered */
 function copy(path, to) {
@@ -90,7 +79,7 @@ function gatherPages() {
       copy(path, pageOf(path))
       continue
     }
-    const text = path.endsWith('.md') ? drawAll(readFileSync(join(root, path), 'utf8')) : pageFor(path)
+    const text = path.endsWith('.md') ? withTabs(drawAll(readFileSync(join(root, path), 'utf8'))) : pageFor(path)
     const page = pageOf(path)
     // Code keeps its brackets: only text outside of fences has links.
     const linked = text.split(/^(\s*(`{3,})[\s\S]*?^\s*\2$)/m).map((part, index) => {
@@ -108,7 +97,7 @@ function gatherPages() {
       })
     })
     mkdirSync(join(gathered, dirname(page)), { recursive: true })
-    writeFileSync(join(gathered, page), page === 'index.md' ? withHead(linked.join('')) : linked.join(''))
+    writeFileSync(join(gathered, page), linked.join(''))
   }
 }
 

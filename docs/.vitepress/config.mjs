@@ -2,7 +2,7 @@
 // The site. `npm run docs` first gathers its pages in .tmp/site: docs/**/*.md, the API reference, and what they link to.
 import { readFileSync } from 'node:fs'
 import { defineConfig } from 'vitepress'
-import { DESCRIPTIONS, nameOf, SECTIONS, SUBPATHS } from './pages.mjs'
+import { describe, nameOf, SECTIONS, SUBPATHS } from './pages.mjs'
 import { renderForSearch, searchOptions } from './search.mjs'
 import { slug } from './slug.mjs'
 
@@ -12,11 +12,18 @@ const repository = String(manifest.repository?.url ?? manifest.repository ?? '')
 const isPublished = repository.startsWith('https://')
 
 /** What a search engine shows of a page. @param {string} path of its Markdown @param {string} title */
-function describe(path, title) {
-  const described = DESCRIPTIONS.get(`/${path.replace(/(?:^index)?\.md$/, '')}`)
+function descriptionOf(path, title) {
+  const described = describe(path)
   if (described) return described
   if (path.startsWith('api/')) return `${title}: what it exports, with the types, the parameters and what is thrown.`
   return `${title}, a file in the repository of coatcheck.`
+}
+
+/** How pages are laid out that are not like the others. @type {Record<string, Record<string, unknown>>} */
+const LAYOUTS = {
+  'index.md': { layout: 'home', pageClass: 'home', titleTemplate: 'logged out means logged out' },
+  // The room of the outline is for the tables.
+  'compare.md': { aside: false, pageClass: 'compare' },
 }
 
 /** @param {string} text @param {string} link */
@@ -33,7 +40,8 @@ export default defineConfig({
   // The index of the search is one large file.
   vite: { build: { chunkSizeWarningLimit: 3000 } },
   transformPageData: page => {
-    page.description = describe(page.relativePath, page.title)
+    page.description = descriptionOf(page.relativePath, page.title)
+    Object.assign(page.frontmatter, LAYOUTS[page.relativePath])
     // Their files are elsewhere, or are made.
     if (/^(?:api|repository)\//.test(page.relativePath)) page.frontmatter.editLink = false
   },

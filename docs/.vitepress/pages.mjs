@@ -343,3 +343,5 @@ export const SECTIONS = [
 
 /** What a page is about, by its link. */
 export const DESCRIPTIONS = new Map(SECTIONS.flatMap(({ items }) => items.map(item => [item.link, item.description])))
+/** @param {string} path of the Markdown: `guide/csrf.md` */
+export const describe = path => DESCRIPTIONS.get(`/${path.replace(/(?:^index)?\.md$/, '')}`)

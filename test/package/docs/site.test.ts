@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { drawAll } from '../../../docs/.vitepress/diagrams.mjs'
 import { llmsFull, llmsIndex } from '../../../docs/.vitepress/llms.mjs'
-import { DESCRIPTIONS, SECTIONS } from '../../../docs/.vitepress/pages.mjs'
+import { DESCRIPTIONS, describe as describePage, SECTIONS } from '../../../docs/.vitepress/pages.mjs'
 import { MiniSearch, QUESTIONS, searchOptions, unanswered } from '../../../docs/.vitepress/search.mjs'
 import { PAGES, prose, read } from '../../support/pages.ts'
 
@@ -26,7 +26,8 @@ describe('the search', () => {
     return parts.map((part, index) => {
       const end = part.indexOf('\n')
       const own = part.slice(0, end)
-      return { id: `${addressOf(page)}.html#${index}`, title: own, titles: index === 0 ? [] : [title], text: part }
+      const text = index === 0 ? `${describePage(page.replace('docs/', ''))} ${part}` : part
+      return { id: `${addressOf(page)}.html#${index}`, title: own, titles: index === 0 ? [] : [title], text }
     })
   })
   // Nothing could answer better than a member of the API that is called like the question.
