@@ -285,6 +285,11 @@ export const SECTIONS = [
         'What to set in production: HTTPS, proxies (nginx, Kubernetes, Cloudflare), several servers, another cookie.',
       ),
       page(
+        'Change a living service',
+        '/change-a-service',
+        'Another cookie, secret, timeout, schema or version while the service runs: what happens to those logged in.',
+      ),
+      page(
         'Runbook',
         '/runbook',
         'What to look at when something is wrong, by symptom: users are logged out, 401, 403, 503, no cookie.',
