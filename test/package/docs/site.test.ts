@@ -55,6 +55,27 @@ describe('the search', () => {
   })
 })
 
+describe('the table of the front page', () => {
+  it('has the numbers of the first row that Compare has for each library', () => {
+    const rows = (page: string, first: RegExp) =>
+      read(page)
+        .split('\n')
+        .filter(line => first.test(line))
+        .map(line =>
+          line
+            .split('|')
+            .slice(1, -1)
+            .map(cell => cell.trim()),
+        )
+    const shown = rows('docs/index.md', /^\| [^|]+ \| \d/)
+    expect(shown.length).toBeGreaterThan(4)
+    for (const [library, ...counts] of shown) {
+      const asked = rows('docs/compare.md', /^\| .* of 20 /).find(([name]) => name!.startsWith(`${library} `))!
+      expect([library, ...counts.map(count => `${count} of 20`)]).toEqual([library, ...asked.slice(2, 5)])
+    }
+  })
+})
+
 describe('the description of a page', () => {
   it('is a sentence of its own that a search engine shows whole', () => {
     const all = [...DESCRIPTIONS.values()]
