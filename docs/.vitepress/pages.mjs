@@ -32,6 +32,7 @@ export const SECTIONS = [
       page('Devices', '/guide/devices'),
       page('A second factor', '/guide/second-factor'),
       page('OAuth, OIDC and SAML', '/guide/oauth'),
+      page('Refresh tokens', '/guide/refresh-tokens'),
       page('Forms and CSRF', '/guide/csrf'),
       page('Sockets, jobs, native apps', '/guide/sockets'),
       page('Tenants, several cookies', '/guide/tenants'),
