@@ -24,7 +24,7 @@ const DATABASE = [
   'database hangs, client with a time limit',
   'database is stopped',
 ]
-const LIMIT = 2000
+const LIMIT_MS = 2000
 /** The columns of the README. */
 const SHORT = ['coatcheck', 'express-session', 'better-auth', 'iron-session', 'a JWT (jose)']
 /** What nobody has to be asked. */
@@ -137,17 +137,18 @@ async function ask(peers, kind, leaveOut, servers) {
     /** @type {(() => Promise<string>)[]} */
     const looks = []
     if (started !== null) {
-      const limited = await serve(peer, { url, kind, limit: LIMIT })
       database.push(fixed(Number(await commands(origin, started.engine)), 0))
       database.push(await atRest(origin, () => started.dump(url)))
-      looks.push(await outage(origin), await outage(limited))
+      looks.push(await outage(origin))
     } else if (peer.keepsNothing) {
       const answer = await (await outage(origin))()
       database.push('0', 'nothing', answer, answer, answer)
     }
-    rows.push({ peer, overlap, database, looks })
+    rows.push({ peer, url, overlap, database, looks })
   }
   if (started !== null) {
+    // Not before: to know whether their server lives, such clients ask it even when nobody else does.
+    for (const { peer, url, looks } of rows) looks.push(await outage(await serve(peer, { url, kind, limit: LIMIT_MS })))
     const processes = family(Number(started.engine.pid))
     for (const pid of processes) process.kill(pid, 'SIGSTOP')
     await Promise.all(

@@ -54,7 +54,8 @@ async function nodeRedis(/** @type {Place} */ { url, limit }) {
   const { createClient } = await import('redis')
   const client = createClient({
     url,
-    ...(limit && { commandOptions: { timeout: limit }, socket: { socketTimeout: limit } }),
+    // A socket that is silent for so long is closed; pings keep an idle one open.
+    ...(limit && { socket: { socketTimeout: limit }, pingInterval: limit / 4 }),
   })
   // A client without a listener ends the process when its server goes away.
   client.on('error', () => {})
