@@ -1,9 +1,9 @@
 // @ts-check
 // What sessions of several libraries do when requests overlap, when a user logs out everywhere, and when the database is
 // gone: the tables of docs/compare.md and of the README. If it is to be quick, then without servers.
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { fileURLToPath } from 'node:url'
+import { at, writeBlocks } from '../blocks.mjs'
 import { family } from '../processors.mjs'
 import { fixed, table } from '../table.mjs'
 import { PEERS } from './peers.mjs'
@@ -26,15 +26,13 @@ const DATABASE = [
 ]
 const LIMIT_MS = 2000
 /** The columns of the README. */
-const SHORT = ['coatcheck', 'express-session', 'better-auth', 'iron-session', 'a JWT (jose)']
+const SHORT = ['coatcheck', 'express-session', 'better-auth', 'iron-session', 'a JWT, signed anew']
 /** What nobody has to be asked. */
 const KNOWN = [
   ['needs no store', 'no', 'no', '**yes**, if stateless', '**yes**', '**yes**'],
   ['accounts, OAuth, password hashing', 'no', 'no', '**yes**', 'no', 'no'],
 ]
 
-/** @param {string} path */
-const at = path => fileURLToPath(new URL(`../../${path}`, import.meta.url))
 /** @param {string} name */
 const manifest = name =>
   JSON.parse(
@@ -129,7 +127,12 @@ async function ask(peers, kind, leaveOut, servers) {
   for (const [number, peer] of peers.entries()) {
     const url = started === null ? '' : await started.open(number)
     const origin = await serve(peer, { url, kind })
-    const overlap = [await revived(origin), await copied(origin), await lost(origin)].map(String)
+    const losses = await lost(origin)
+    const overlap = [
+      String(await revived(origin)),
+      String(await copied(origin)),
+      peer.unforced && losses > 0 ? 'some' : String(losses),
+    ]
     for (const question of [elsewhere, raced])
       overlap.push(peer.everywhere ? String(await question(origin)) : 'has none')
     /** @type {string[]} */
@@ -253,12 +256,5 @@ export async function compareLibraries({ quick, write, heading }) {
   if (left.length > 0) console.log(`\nNot in the tables:\n\n${left.map(line => `- ${line}`).join('\n')}`)
   if (!write) return
   if (left.length > 0) throw new Error('some rows are missing: nothing was written')
-  for (const page of ['README.md', 'docs/compare.md', 'docs/index.md'])
-    writeFileSync(
-      at(page),
-      readFileSync(at(page), 'utf8').replace(
-        /(<!-- compare: (\w+) -->\n)(?:.+\n)*/g,
-        (_, mark, name) => `${mark}${blocks[name]}\n`,
-      ),
-    )
+  writeBlocks('compare', ['README.md', 'docs/compare.md', 'docs/index.md'], blocks)
 }

@@ -63,11 +63,12 @@ onRealStores(
 describeEngine('redis', 'better-auth on a Redis that is full', () => {
   const ends = ['sign-out', 'revoke', 'revoke others', 'revoke all']
   /** As the documentation of better-auth shows it. */
-  const plain = (client: any): SecondaryStorage => ({
-    get: key => client.get(key),
-    set: (key, value, ttl) => client.set(key, value, ttl ? { EX: ttl } : {}),
-    delete: key => client.del(key),
-  })
+  const plain = (client: any) =>
+    ({
+      get: key => client.get(key),
+      set: (key, value, ttl) => client.set(key, value, ttl ? { EX: ttl } : {}),
+      delete: key => client.del(key),
+    }) as Pick<SecondaryStorage, 'get' | 'set' | 'delete'> as SecondaryStorage
   const ours = (client: any) => secondaryStorage(new RedisStore(client))
   it.each(
     ends.flatMap(end => [[end, 'ends', ours] as const, [end, 'on a plain storage does not end', plain] as const]),
