@@ -96,6 +96,7 @@ export const SECTIONS = [
     text: 'Production',
     items: [
       page('Deployment', '/deployment'),
+      page('Change a living service', '/change-a-service'),
       page('Runbook', '/runbook'),
       page('Operations', '/operations'),
       page('The command', '/command'),

@@ -6,7 +6,12 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import express from 'express'
 import session from 'express-session'
 
-const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'string' })
+const sessions = new SessionManager({
+  store: new MemoryStore(), // or new RedisStore(client, { singleSlot: true }), or your database
+  userIds: 'string',
+  idleTimeout: '1d', // the maxAge of your cookie
+  absoluteTimeout: '30d', // ends every session, also one in use
+})
 const store = connectStore(sessions, { userOf: data => (data.userId ? { id: data.userId } : null) })
 
 const app = express()
@@ -16,7 +21,8 @@ app.use(
     secret: 'keyboard cat',
     resave: false,
     saveUninitialized: false,
-    cookie: { secure: 'auto', sameSite: 'lax' }, // sent over HTTPS alone, and not with forms of other sites
+    // As long as the session may be idle; sent over HTTPS alone, and not with forms of other sites.
+    cookie: { maxAge: sessions.options.idleTimeout, secure: 'auto', sameSite: 'lax' },
   }),
 )
 app.post('/login', (request, response, next) => {

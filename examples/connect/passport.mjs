@@ -15,7 +15,13 @@ passport.use(new Strategy((username, password, done) => done(null, username === 
 passport.serializeUser((/** @type {any} */ user, done) => done(null, user.id))
 passport.deserializeUser((id, done) => done(null, id === ada.id && ada))
 
-const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'string', getPasswordVersion: () => 3 })
+const sessions = new SessionManager({
+  store: new MemoryStore(),
+  userIds: 'string',
+  idleTimeout: '1d',
+  absoluteTimeout: '30d',
+  getPasswordVersion: () => 3,
+})
 const store = connectStore(sessions)
 
 const app = express()
@@ -26,7 +32,7 @@ app.use(
     secret: 'keyboard cat',
     resave: false,
     saveUninitialized: false,
-    cookie: { secure: 'auto', sameSite: 'lax' }, // sent over HTTPS alone, and not with forms of other sites
+    cookie: { maxAge: sessions.options.idleTimeout, secure: 'auto', sameSite: 'lax' },
   }),
 )
 app.use((_request, response, next) => {

@@ -70,6 +70,8 @@ const changes: readonly [string, CookieOptions, CookieOptions][] = [
   ['a shorter path', { path: '/app' }, { path: '/' }],
   ['a longer path', { path: '/' }, { path: '/app' }],
   ['partitions', embedded, { ...embedded, partitioned: true }],
+  ['another SameSite', {}, { sameSite: 'strict' }],
+  ['another lifetime', {}, { lifetime: 'absolute' }],
 ]
 
 describe.each(['node', 'fetch'] as const)('after a deploy with %s', kind => {
