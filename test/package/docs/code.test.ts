@@ -112,6 +112,7 @@ describe('the code of the pages', () => {
       'server',
       'initial',
       'from',
+      'tab',
     ]
     for (const { place, markers } of BLOCKS) for (const name of markers.keys()) expect(known, place).toContain(name)
   })
