@@ -57,7 +57,7 @@ const BODIES = [
   ...VALUES.map(value => JSON.stringify({ name: 'ada', username: 'ada', password: value, newPassword: value })),
 ]
 const FORMS = [
-  `${new URLSearchParams(FIELDS.map(field => [field, '<b>']))}`,
+  `${new URLSearchParams(Object.fromEntries(FIELDS.map(field => [field, '<b>'])))}`,
   '',
   'name=ada&name=max&password[toString]=1',
   'username=ada',
