@@ -85,6 +85,11 @@ export const SECTIONS = [
         'Log in with OAuth, OIDC or SAML: what has to come back in the session, and who the user is then.',
       ),
       page(
+        'Refresh tokens',
+        '/guide/refresh-tokens',
+        'Refresh an OAuth access token once, however many requests and nodes ask for it, so that the provider keeps the grant.',
+      ),
+      page(
         'Forms and CSRF',
         '/guide/csrf',
         'Unsafe requests of other origins are refused; tokens for forms where that is not enough.',
