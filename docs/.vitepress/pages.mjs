@@ -107,6 +107,11 @@ export const SECTIONS = [
         'Log in with OAuth, OIDC or SAML: what has to come back in the session, and who the user is then.',
       ),
       page(
+        'Refresh tokens',
+        '/guide/refresh-tokens',
+        'Refresh an OAuth access token once, however many requests and nodes ask for it.',
+      ),
+      page(
         'Forms and CSRF',
         '/guide/csrf',
         'Unsafe requests of other origins are refused; tokens for forms where that is not enough.',
@@ -304,7 +309,7 @@ export const SECTIONS = [
       page(
         'Deployment',
         '/deployment',
-        'What to set in production: HTTPS, proxies (nginx, Kubernetes, Cloudflare), several servers, another cookie.',
+        'What to set in production: HTTPS, proxies (nginx, Kubernetes, Cloudflare, Firebase), Unix sockets, several servers.',
       ),
       page(
         'Change a living service',
