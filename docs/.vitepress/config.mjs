@@ -23,7 +23,7 @@ function descriptionOf(path, title) {
       .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
       .replaceAll(/[`*\\]/g, '')
       .replaceAll('\n', ' ')
-    return `${title}. ${plain.split(/(?<=[.:]) /)[0]}`
+    return `${title}. ${plain.split(/(?<=\.) /)[0]}`
   }
   return `${title}, a file in the repository of coatcheck.`
 }
@@ -33,6 +33,7 @@ const LAYOUTS = {
   'index.md': { layout: 'home', pageClass: 'home', titleTemplate: 'logged out means logged out' },
   // The room of the outline is for the tables.
   'compare.md': { aside: false, pageClass: 'compare' },
+  'api/': { pageClass: 'api' },
 }
 
 /** @param {string} text @param {string} link */
@@ -50,7 +51,7 @@ export default defineConfig({
   vite: { build: { chunkSizeWarningLimit: 3000 } },
   transformPageData: page => {
     page.description = descriptionOf(page.relativePath, page.title)
-    Object.assign(page.frontmatter, LAYOUTS[page.relativePath])
+    Object.assign(page.frontmatter, LAYOUTS[page.relativePath.replace(/^api\/.*/, 'api/')])
     // Their files are elsewhere, or are made.
     if (/^(?:api|repository)\//.test(page.relativePath)) page.frontmatter.editLink = false
   },
