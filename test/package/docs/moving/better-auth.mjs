@@ -1,4 +1,5 @@
-// What stands around the code of docs/moving/better-auth.md: a row as the other library writes it, and a browser with its cookie.
+// @ts-nocheck: it stands around a block of docs/moving/better-auth.md, which has the names that are not declared here. A row as the other
+// library writes it, and a browser with its cookie.
 import { createHmac } from 'node:crypto'
 import { fetchVisits } from 'coatcheck/fetch'
 

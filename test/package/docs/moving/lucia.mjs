@@ -1,4 +1,5 @@
-// What stands around the code of docs/moving/lucia.md: a row as the other library writes it, and a browser with its cookie.
+// @ts-nocheck: it stands around a block of docs/moving/lucia.md, which has the names that are not declared here. A row as the other
+// library writes it, and a browser with its cookie.
 import { createHash } from 'node:crypto'
 import { fetchVisits } from 'coatcheck/fetch'
 
