@@ -87,7 +87,7 @@ export const SECTIONS = [
       page(
         'Refresh tokens',
         '/guide/refresh-tokens',
-        'Refresh an OAuth access token once, however many requests and nodes ask for it, so that the provider keeps the grant.',
+        'Refresh an OAuth access token once, however many requests and nodes ask for it.',
       ),
       page(
         'Forms and CSRF',
