@@ -4,13 +4,13 @@ import { mock } from 'node:test'
 /* the block */
 let isDown = true
 class Failing extends MemoryStore {
-  listUser(...args) {
+  override listUser(...args: Parameters<MemoryStore['listUser']>) {
     return isDown ? Promise.reject(new Error('connect ECONNREFUSED')) : super.listUser(...args)
   }
 }
 const sessions = new SessionManager({ store: new Failing(), sweepInterval: false, onEvent })
-const said = []
-mock.method(console, 'error', line => said.push(line))
+const said: string[] = []
+mock.method(console, 'error', (line: string) => said.push(line))
 mock.timers.enable({ apis: ['setTimeout'] })
 const ask = async () => {
   for (let call = 0; call < 100; call++) await sessions.list(42n).catch(() => {})
