@@ -1,6 +1,7 @@
 // @ts-check
 // What docs/performance.md and the README show of one run of all stores.
 import { writeFileSync } from 'node:fs'
+import { loadavg } from 'node:os'
 import { at, writeBlocks } from './blocks.mjs'
 import { measure } from './measure/run.mjs'
 import { OPERATIONS } from './operations.mjs'
@@ -63,7 +64,9 @@ export async function writePage(all, heading) {
   if (absent.length > 0) throw new Error(`there is no table of ${absent.join(', ')}: nothing was written`)
   const rows = rowsOf(all)
   /** @type {Record<string, string>} */
-  const blocks = { run: heading.join(' ') }
+  const blocks = {
+    run: `${heading.slice(0, 2).join(' ')} When it ended there were ${fixed(Number(loadavg()[0]), 1)}, its own among them. ${heading[2]}`,
+  }
   /** @type {string[][]} */
   const cheaper = []
   for (const [name, [ours, peers]] of Object.entries(GROUPS)) {
