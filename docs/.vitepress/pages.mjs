@@ -287,7 +287,7 @@ export const SECTIONS = [
       page(
         'Deployment',
         '/deployment',
-        'What to set in production: HTTPS, proxies (nginx, Kubernetes, Cloudflare), several servers, another cookie.',
+        'What to set in production: HTTPS, proxies (nginx, Kubernetes, Cloudflare, Firebase), Unix sockets, several servers.',
       ),
       page(
         'Change a living service',
