@@ -7,17 +7,18 @@ export const PAYLOAD = { jti: CHALLENGE }
 
 export type Refusal = proofs.ProofRefusal | 'malformed'
 
-export function verifyRegistration(jws: string): { key: string; jti: string } | Refusal {
-  const proof = proofs.readProof(jws, 'registration')
+const verify = (
+  use: 'registration' | 'refresh',
+  jws: string,
+  registered?: string,
+): { key: string; jti: string } | Refusal => {
+  const proof = proofs.readProof(jws, use)
   if (proof === 'malformed') return proof
-  const verified = proofs.verifyRegistration(proof)
+  const verified = proofs.verifyProof(proof, registered)
   return typeof verified === 'string' ? verified : { ...verified, jti: proof.jti }
 }
-
-export function verifyRefresh(jws: string, key: string): { jti: string } | Refusal {
-  const proof = proofs.readProof(jws, 'refresh')
-  return proof === 'malformed' ? proof : (proofs.verifyRefresh(proof, key) ?? { jti: proof.jti })
-}
+export const verifyRegistration = (jws: string) => verify('registration', jws)
+export const verifyRefresh = (jws: string, key: string) => verify('refresh', jws, key)
 
 /** `null`: verified. */
 export const refusal = (result: object | Refusal) => (typeof result === 'string' ? result : null)
