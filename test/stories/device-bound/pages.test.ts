@@ -26,7 +26,7 @@ async function ask(browser: DeviceClient, values: readonly string[], headers: ob
 }
 const FINE = { state: 'bound', cookies: [], challenge: null, refresh: null, cache: 'no-store' }
 const offers = (response: Response) => response.headers.has('secure-session-registration')
-const valueOf = (browser: DeviceClient) => browser.jar.get(BOUND_COOKIE)!
+const boundValue = (browser: DeviceClient) => browser.jar.get(BOUND_COOKIE)!
 const kept = async ({ edge, jar }: DeviceClient): Promise<any> =>
   edge.sessions.get(jar.get('session_id') as never, { touch: false })
 
@@ -34,7 +34,7 @@ describe('a request of a bound session', () => {
   it('is bound by a value for lifetime and five minutes, unproved without, and never a theft', async () => {
     const made = boundService()
     const browser = await made.bound()
-    const value = valueOf(browser)
+    const value = boundValue(browser)
     const unproved = { ...FINE, state: 'unproved', challenge: `"${browser.name}"` }
     const cleared = { ...unproved, cookies: [`${BOUND_COOKIE}=`] }
     expect(await ask(browser, [value])).toEqual(FINE)
@@ -42,7 +42,8 @@ describe('a request of a bound session', () => {
     const [name, time, mac] = value.split('.') as [string, string, string]
     const later = (Number.parseInt(time, 36) + 1).toString(36)
     const forged = ['w'.repeat(43), '', `${name}.${later}.${mac}`, `${name}.${time}`, `.${time}.${mac}`]
-    for (const wrong of [valueOf(await made.bound()), ...forged]) expect(await ask(browser, [wrong])).toEqual(cleared)
+    for (const wrong of [boundValue(await made.bound()), ...forged])
+      expect(await ask(browser, [wrong])).toEqual(cleared)
     // What the store has makes no value: here another session of that instant has the same.
     const { secret } = await made.sessions.create({ user: ADA, data: (await kept(browser)).data })
     const twin = browser.copy()
@@ -64,14 +65,14 @@ describe('a request of a bound session', () => {
     const made = boundService({ lifetime: '2m' })
     const other = (ahead: number) => boundEdge(made.manager({ now: made.clock.skewed(ahead) }), { lifetime: '2m' })
     const browser = await made.bound()
-    expect((await ask(browser, [valueOf(browser)], {}, other(-5 * MINUTE - 1))).state).toBe('unproved')
+    expect((await ask(browser, [boundValue(browser)], {}, other(-5 * MINUTE - 1))).state).toBe('unproved')
     made.clock.advance(96_000)
     for (const edge of [other(5 * MINUTE), other(-5 * MINUTE)]) {
-      expect((await ask(browser, [valueOf(browser)], {}, edge)).state).toBe('bound')
+      expect((await ask(browser, [boundValue(browser)], {}, edge)).state).toBe('bound')
       expect((await ask(browser, [], {}, edge)).state).toBe('unproved')
       const there = browser.copy(browser.device, edge)
       expect((await there.refresh()).status).toBe(200)
-      expect((await ask(browser, [valueOf(there)])).state).toBe('bound')
+      expect((await ask(browser, [boundValue(there)])).state).toBe('bound')
     }
   })
 
@@ -106,7 +107,7 @@ describe('a request of a bound session', () => {
     for (const [values, site, mode, refresh] of [
       [[], 'cross-site', 'navigate', '0'],
       [[], 'same-site', 'navigate', '0'],
-      [[valueOf(browser)], 'cross-site', 'navigate', null],
+      [[boundValue(browser)], 'cross-site', 'navigate', null],
       [[], 'cross-site', 'cors', null],
       [[], 'same-origin', 'navigate', null],
       [['wrong'], 'same-origin', 'navigate', '0'],
@@ -118,7 +119,7 @@ describe('a request of a bound session', () => {
   it('goes on by the first value until the browser has come with one of its device', async () => {
     const { browser, clock, bound } = boundService()
     await browser.logIn()
-    const first = valueOf(browser)
+    const first = boundValue(browser)
     expect((await ask(browser, [])).state).toBe('unbound')
     await browser.copy().register(browser.challenge!)
     // The answer was lost: the browser has what came with the login, and the value of another session takes its place.
@@ -152,7 +153,7 @@ describe('an offer', () => {
         expect(told.filter(offers)).toEqual([])
       }
     // The value that came with it is no challenge of it.
-    expect((await owner.copy().register(valueOf(owner).split('.').slice(1).join('.'))).status).toBe(400)
+    expect((await owner.copy().register(boundValue(owner).split('.').slice(1).join('.'))).status).toBe(400)
     expect((await owner.register()).status).toBe(200)
     expect(await owner.user()).toBe('ada')
     expect(offers(await client().page(visit => visit.update({ cart: 1 })))).toBe(false)
@@ -162,9 +163,9 @@ describe('an offer', () => {
 
   it('is made anew by each login, in the place of the value before; a logout takes that away', async () => {
     const browser = await boundService().bound()
-    const before = valueOf(browser)
+    const before = boundValue(browser)
     expect(offers(await browser.logIn())).toBe(true)
-    expect(valueOf(browser)).not.toBe(before)
+    expect(boundValue(browser)).not.toBe(before)
     expect(await (await browser.copy(browser.device).refresh()).json()).toEqual({ continue: false })
     await browser.register()
     expect(await browser.state()).toBe('bound')

