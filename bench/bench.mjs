@@ -57,6 +57,7 @@ for (const name of names) {
     if (!takes.includes(option) && !(option === 'write' && isWhole)) refuse(`${name} takes no --${option}.`)
 }
 if (values.quick && values.long) refuse('--quick and --long: choose one.')
+if (values.quick && values.write) refuse('--quick is too short to be written down.')
 for (const alone of ['compare', 'failover'])
   if (names.includes(alone) && names.length > 1) refuse(`${alone} stands alone.`)
 
@@ -117,7 +118,7 @@ const hasFigures = !names.includes('compare') && !names.includes('failover')
 if (values.write && hasFigures) (await import('./figures.mjs')).writeFigures(heading, said)
 if (names.includes('compare')) {
   const { compareLibraries } = await import('./compare/compare.mjs')
-  await compareLibraries({ quick: values.quick === true, write: values.write === true })
+  await compareLibraries({ quick: values.quick === true, write: values.write === true, heading: String(heading[0]) })
 }
 console.log(`\nTook ${Math.round((performance.now() - started) / 1000)} s.`)
 // What the servers of the comparison keep open ends here.

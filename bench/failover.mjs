@@ -317,12 +317,15 @@ function put(page, printed, heading) {
   writeFileSync(file, `${text.slice(0, at)}${mark}${printed}\n\n${heading.slice(0, 2).join(' ')}\n${rest}`)
 }
 
+/** What the page shows: version 5 of both clients was measured once, within two seconds of version 6. @param {string} client */
+const isNewest = client => !/ 5\b/.test(client)
+
 /** Prints the tables; `write` puts them into their pages as well. @param {boolean} write @param {readonly string[]} heading */
 export async function benchFailover(write, heading) {
   const { CLUSTER, SENTINEL, STANDALONE } = await support('redis/clients.ts')
   /** @type {[string, string, readonly string[], (name: string) => Promise<unknown[]>][]} */
   const pages = [
-    ['redis', 'another primary', Object.keys({ ...STANDALONE, ...CLUSTER, ...SENTINEL }), redis],
+    ['redis', 'another primary', Object.keys({ ...STANDALONE, ...CLUSTER, ...SENTINEL }).filter(isNewest), redis],
     ['postgresql', 'a standby at the address', ['pg', 'Postgres.js', 'Postgres.js, its socket watched'], postgresql],
     ['mysql', 'read-only for a second', ['mysql2'], mysql2],
   ]

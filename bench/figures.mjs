@@ -58,8 +58,9 @@ export function writeChart(medians, heading) {
   const title = 'Processor time for a GET of a logged-in user, sessions in memory; a Map by hand on node:http is 1'
   writeFileSync(
     at('docs/pictures/performance.svg'),
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y}" width="${WIDTH}" role="img" aria-label="${title}" font-family="system-ui, sans-serif" font-size="14" fill="#8a7f76">
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y}" width="${WIDTH}" role="img" aria-label="${title}" font-family="system-ui, sans-serif" font-size="14">
 <title>${title}</title>
+<style>text { fill: #241f1c } @media (prefers-color-scheme: dark) { text { fill: #efe9e2 } }</style>
 ${parts.join('\n')}
 </svg>
 `,

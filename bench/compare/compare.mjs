@@ -1,46 +1,56 @@
 // @ts-check
 // What sessions of several libraries do when requests overlap, when a user logs out everywhere, and when the database is
-// gone: the tables of docs/compare.md. If it is to be quick, then without servers.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+// gone: the tables of docs/compare.md and of the README. If it is to be quick, then without servers.
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { fileURLToPath } from 'node:url'
+import { at, writeBlocks } from '../blocks.mjs'
 import { family } from '../processors.mjs'
 import { fixed, table } from '../table.mjs'
 import { PEERS } from './peers.mjs'
 import { atRest, commands, copied, elsewhere, lost, outage, raced, revived, TRIES } from './questions.mjs'
 
-const WHO = ['library, version', 'store']
+const WHO = ['library', 'store']
 const OVERLAP = [
-  ...WHO,
-  'late request revives a logout',
+  'late save brings a logout back',
   'copied cookie outlives a logout',
   'one of two writes is lost',
   'other devices outlive logout-everywhere',
-  'old password outlives its change',
+  'login with the old password outlives its change',
 ]
 const DATABASE = [
-  ...WHO,
   'commands for a GET',
   'IDs in the store',
-  'answer while it hangs',
-  'answer when it is stopped',
+  'database hangs',
+  'database hangs, client with a time limit',
+  'database is stopped',
 ]
-const page = fileURLToPath(new URL('../../docs/compare.md', import.meta.url))
+const LIMIT_MS = 2000
+/** The columns of the README. */
+const SHORT = ['coatcheck', 'express-session', 'better-auth', 'iron-session', 'a JWT, signed anew']
+/** What nobody has to be asked. */
+const KNOWN = [
+  ['needs no store', 'no', 'no', '**yes**, if stateless', '**yes**', '**yes**'],
+  ['accounts, OAuth, password hashing', 'no', 'no', '**yes**', 'no', 'no'],
+]
 
-/** The version that is installed here or in the root, or `null`. @param {string} name */
-function versionOf(name) {
-  for (const path of [`../node_modules/${name}/package.json`, `../../node_modules/${name}/package.json`]) {
-    const file = fileURLToPath(new URL(path, import.meta.url))
-    if (existsSync(file)) return /** @type {string} */ (JSON.parse(readFileSync(file, 'utf8')).version)
+/** @param {string} name */
+const manifest = name =>
+  JSON.parse(
+    readFileSync(at(name === 'coatcheck' ? 'package.json' : `bench/node_modules/${name}/package.json`), 'utf8'),
+  )
+
+/** The packages of a row; some stores have the name of one. @param {import('./peers.mjs').Peer} peer */
+const packagesOf = ({ packages, store }) => (store.startsWith('connect-') ? [...packages, store] : packages)
+
+/** Why a row is left out on this version of Node.js. @param {import('./peers.mjs').Peer} peer */
+function unfit(peer) {
+  for (const name of packagesOf(peer)) {
+    const [, major, minor = 0] = /^>= ?(\d+)(?:\.(\d+))?[.\d]*$/.exec(manifest(name).engines?.node ?? '') ?? []
+    const [ours = 0, oursMinor = 0] = process.versions.node.split('.').map(Number)
+    if (ours < Number(major) || (ours === Number(major) && oursMinor < Number(minor)))
+      return `${name} ${manifest(name).version} needs Node.js ${major}.${minor}`
   }
   return null
-}
-
-/** @param {import('./peers.mjs').Peer} peer */
-function titleOf({ library, packages: [name = ''] }) {
-  if (library !== 'coatcheck') return `${library} ${versionOf(name)}`
-  const own = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
-  return `coatcheck ${own.version}`
 }
 
 /**
@@ -56,7 +66,7 @@ async function startEngine(kind) {
     const { createClient } = await import('redis')
     return {
       engine,
-      open: async (/** @type {number} */ at) => `${engine.url}/${at}`,
+      open: async (/** @type {number} */ number) => `${engine.url}/${number}`,
       async dump(/** @type {string} */ url) {
         const client = await createClient({ url }).connect()
         const keys = await client.keys('*')
@@ -71,10 +81,10 @@ async function startEngine(kind) {
   const { default: pg } = await import('pg')
   return {
     engine,
-    async open(/** @type {number} */ at) {
-      await engine.query(`CREATE DATABASE peer${at}`)
+    async open(/** @type {number} */ number) {
+      await engine.query(`CREATE DATABASE peer${number}`)
       const url = new URL(engine.url)
-      url.pathname = `/peer${at}`
+      url.pathname = `/peer${number}`
       return url.href
     },
     async dump(/** @type {string} */ url) {
@@ -92,94 +102,159 @@ async function startEngine(kind) {
   }
 }
 
-const of = (/** @type {number} */ found) => `${found} of ${TRIES}`
+/** Answers the origin. @param {import('./peers.mjs').Peer} peer @param {import('./peers.mjs').Place} place */
+async function serve(peer, place) {
+  const server = createServer(/** @type {any} */ (await peer.make(place)))
+  await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
+  return `http://127.0.0.1:${/** @type {any} */ (server.address()).port}`
+}
 
 /**
  * The rows of the two tables for peers of one kind.
  * @param {readonly import('./peers.mjs').Peer[]} peers
  * @param {import('./peers.mjs').Place['kind']} kind
  * @param {(text: string) => void} leaveOut
+ * @param {string[]} servers gets the version of the database
  */
-async function ask(peers, kind, leaveOut) {
+async function ask(peers, kind, leaveOut, servers) {
   const started = kind === 'memory' ? null : await startEngine(kind)
   if (typeof started === 'string') {
     leaveOut(`${kind}: ${started}`)
     return []
   }
+  if (started !== null) servers.push(started.engine.version)
   const rows = []
-  for (const [at, peer] of peers.entries()) {
-    const url = started === null ? '' : await started.open(at)
-    const server = createServer(/** @type {any} */ (await peer.make({ url, kind })))
-    await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
-    const origin = `http://127.0.0.1:${/** @type {any} */ (server.address()).port}`
-    const who = [titleOf(peer), peer.store]
+  for (const [number, peer] of peers.entries()) {
+    const url = started === null ? '' : await started.open(number)
+    const origin = await serve(peer, { url, kind })
+    const losses = await lost(origin)
     const overlap = [
-      ...who,
-      of(await revived(origin)),
-      of(await copied(origin)),
-      of(await lost(origin)),
-      peer.everywhere ? of(await elsewhere(origin)) : 'has none',
-      peer.everywhere ? of(await raced(origin)) : 'has none',
+      String(await revived(origin)),
+      String(await copied(origin)),
+      peer.unforced && losses > 0 ? 'some' : String(losses),
     ]
-    if (started === null) rows.push({ peer, overlap, database: null, look: null })
-    else {
-      const perGet = await commands(origin, started.engine)
-      const isPlain = await atRest(origin, () => started.dump(url))
-      const database = [...who, fixed(Number(perGet), 0), isPlain ? 'as they are' : 'hashed']
-      rows.push({ peer, overlap, database, look: await outage(origin) })
+    for (const question of [elsewhere, raced])
+      overlap.push(peer.everywhere ? String(await question(origin)) : 'has none')
+    /** @type {string[]} */
+    const database = []
+    /** @type {(() => Promise<string>)[]} */
+    const looks = []
+    if (started !== null) {
+      database.push(fixed(Number(await commands(origin, started.engine)), 0))
+      database.push(await atRest(origin, () => started.dump(url)))
+      looks.push(await outage(origin))
+    } else if (peer.keepsNothing) {
+      const answer = await (await outage(origin))()
+      database.push('0', 'nothing', answer, answer, answer)
     }
+    rows.push({ peer, url, overlap, database, looks })
   }
   if (started !== null) {
-    const lookAll = () =>
-      Promise.all(rows.map(async ({ database, look }) => void database?.push(String(await look?.()))))
+    // Not before: to know whether their server lives, such clients ask it even when nobody else does.
+    for (const { peer, url, looks } of rows) looks.push(await outage(await serve(peer, { url, kind, limit: LIMIT_MS })))
     const processes = family(Number(started.engine.pid))
     for (const pid of processes) process.kill(pid, 'SIGSTOP')
-    await lookAll()
+    await Promise.all(
+      rows.map(async ({ database, looks }) => database.push(...(await Promise.all(looks.map(look => look()))))),
+    )
     for (const pid of processes) process.kill(pid, 'SIGCONT')
     await started.engine.stop()
-    await lookAll()
+    await Promise.all(rows.map(async ({ database, looks: [look] }) => database.push(String(await look?.()))))
   }
   return rows
 }
 
+/** @typedef {Awaited<ReturnType<typeof ask>>[number]} Row */
+
+/** @param {import('./peers.mjs').Peer} peer */
+const storeOf = ({ store, variant }) => (variant ? `${store} ${variant}` : store)
+
 /**
- * Prints the tables; `write` puts them into docs/compare.md as well.
- * @param {{ quick: boolean, write: boolean }} how
+ * A line for each library and what it answers, with the stores that answer so.
+ * @param {readonly string[]} columns
+ * @param {readonly Row[]} rows
+ * @param {(row: Row) => string[]} cellsOf
  */
-export async function compareLibraries({ quick, write }) {
+function long(columns, rows, cellsOf) {
+  /** @type {Map<string, string[]>} */
+  const lines = new Map()
+  for (const row of rows) {
+    const cells = cellsOf(row)
+    if (cells.length === 0) continue
+    const isConnect = row.peer.store.startsWith('coatcheck/connect')
+    const key = JSON.stringify([row.peer.library, isConnect, cells])
+    const line = lines.get(key)
+    const store = storeOf(row.peer).replace('coatcheck/connect, ', '')
+    if (line && row.peer.variant && line[1]?.includes(row.peer.store)) continue // As without its option.
+    if (line) line[1] += `, ${store}`
+    else lines.set(key, [row.peer.library, storeOf(row.peer).replace('connect,', 'connect over'), ...cells])
+  }
+  return table([...WHO, ...columns], [...lines.values()], columns.length + 2)
+}
+
+/** The table of the README: what a library answers, and which of its options answer otherwise. @param {readonly Row[]} rows */
+function short(rows) {
+  const cell = (/** @type {string} */ library, /** @type {(row: Row) => string | undefined} */ pick) => {
+    const asked = rows.filter(({ peer }) => peer.library === library && !peer.store.startsWith('coatcheck/'))
+    const usual = new Set(asked.filter(({ peer }) => !peer.variant).map(pick))
+    usual.delete(undefined)
+    const others = new Set(
+      asked
+        .filter(row => row.peer.variant && pick(row) !== undefined && !usual.has(pick(row)))
+        .map(row => `${pick(row)} ${row.peer.variant}`),
+    )
+    return [...usual, ...others].join('; ')
+  }
+  const asked = [
+    ...OVERLAP.map((title, column) => /** @type {const} */ ([title, (/** @type {Row} */ row) => row.overlap[column]])),
+    ...DATABASE.map(
+      (title, column) => /** @type {const} */ ([title, (/** @type {Row} */ row) => row.database[column]]),
+    ),
+  ].map(([title, pick]) => [title, ...SHORT.map(library => cell(library, pick))])
+  return table(['', ...SHORT], [...asked, ...KNOWN], SHORT.length + 1)
+}
+
+/** @param {readonly Row[]} rows */
+function reason(rows) {
+  const of = (/** @type {string} */ library) =>
+    rows.find(({ peer }) => peer.library === library && peer.kind === 'Redis')?.overlap[0]
+  return `A request that is still running when its user logs out, and then saves, brings the session back: in express-session in ${of('express-session')} of ${TRIES} tries, here in ${of('coatcheck')}.`
+}
+
+/**
+ * Prints the tables; `write` puts them into the pages as well, below the comments that name them.
+ * @param {{ quick: boolean, write: boolean, heading: string }} how
+ */
+export async function compareLibraries({ quick, write, heading }) {
   /** @type {string[]} */
   const left = []
-  const asked = PEERS.filter(({ library, store, kind, packages }) => {
-    if (quick && kind !== 'memory') return false
-    const absent = packages.find(name => versionOf(name) === null)
-    if (absent !== undefined) left.push(`${library}, ${store}: ${absent} is not installed`)
-    return absent === undefined
+  const asked = PEERS.filter(peer => {
+    if (quick && peer.kind !== 'memory') return false
+    const why = unfit(peer)
+    if (why !== null) left.push(`${peer.library}, ${storeOf(peer)}: ${why}`)
+    return why === null
   })
+  /** @type {Row[]} */
   const rows = []
+  const servers = [`Node.js ${process.versions.node}`]
   for (const kind of /** @type {const} */ (['memory', 'Redis', 'PostgreSQL'])) {
     const peers = asked.filter(peer => peer.kind === kind)
-    if (peers.length > 0) rows.push(...(await ask(peers, kind, text => left.push(text))))
+    if (peers.length > 0) rows.push(...(await ask(peers, kind, text => left.push(text), servers)))
   }
   rows.sort((a, b) => PEERS.indexOf(a.peer) - PEERS.indexOf(b.peer))
-  const words = OVERLAP.length
-  const tables = [
-    table(
-      OVERLAP,
-      rows.map(({ overlap }) => overlap),
-      words,
-    ),
-    table(
-      DATABASE,
-      rows.flatMap(({ database }) => (database ? [database] : [])),
-      words,
-    ),
-  ]
-  console.log(`\n${quick ? tables[0] : tables.join('\n\n')}`)
+  const packages = new Set(['coatcheck', ...asked.flatMap(packagesOf), 'redis', 'pg'])
+  const versions = [...packages].map(name => `${name} ${manifest(name).version}`)
+  /** @type {Record<string, string>} */
+  const blocks = {
+    overlap: long(OVERLAP, rows, ({ overlap }) => overlap),
+    database: long(DATABASE, rows, ({ database }) => database),
+    short: short(rows),
+    reason: reason(rows),
+    run: `${heading.replace(/\.$/, '')}: ${[...servers, ...versions].join(', ')}.`,
+  }
+  console.log(`\n${quick ? blocks.overlap : Object.values(blocks).join('\n\n')}`)
   if (left.length > 0) console.log(`\nNot in the tables:\n\n${left.map(line => `- ${line}`).join('\n')}`)
   if (!write) return
-  const text = readFileSync(page, 'utf8')
-  let at = 0
-  const written = text.replace(/(<!-- printed by [^\n]*-->\n)(?:\|.*\n)*/g, (_, mark) => `${mark}${tables[at++]}\n`)
-  if (at !== tables.length) throw new Error('docs/compare.md has no place for each table')
-  writeFileSync(page, written)
+  if (left.length > 0) throw new Error('some rows are missing: nothing was written')
+  writeBlocks('compare', ['README.md', 'docs/compare.md', 'docs/index.md'], blocks)
 }

@@ -1,7 +1,8 @@
 // @ts-check
-// Each library as its own documentation sets it up, with the same six requests: POST /login?user=NAME, GET /profile,
-// POST /write?name=a, POST /logout, POST /everywhere (where it has that), and a GET of a page that needs a user. A handler
-// reads the session, waits if it is told to (as for a query of its own), and then writes.
+// Each library as its own documentation sets it up, with the same five requests: POST /login?user=NAME, GET /profile,
+// POST /write?name=a, POST /logout, and POST /everywhere (where it has that). A handler reads the session, waits if it is
+// told to (as for a query of its own), and then writes.
+import { createSecretKey } from 'node:crypto'
 import { createServer } from 'node:http'
 import { coatcheck } from '../servers/serve.mjs'
 import { current, pass } from './gate.mjs'
@@ -10,14 +11,17 @@ const SECRET = 'a secret of more than thirty-two characters'
 const MINUTES_30 = 1_800_000
 
 /**
- * @typedef {{ url: string, kind: 'memory' | 'Redis' | 'PostgreSQL' }} Place
+ * @typedef {{ url: string, kind: 'memory' | 'Redis' | 'PostgreSQL', limit?: number }} Place `limit`: the time limit of the
+ *   database's client, ms; without it the client has its defaults
  * @typedef {(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => unknown} Handler
  * @typedef {object} Peer
  * @property {string} library
  * @property {string} store
+ * @property {string} [variant] what sets it apart from the other rows of its library
  * @property {Place['kind']} kind
- * @property {readonly string[]} packages what has to be installed; the first is the library
+ * @property {readonly string[]} packages the first is the library
  * @property {boolean} [everywhere] it has a logout-everywhere
+ * @property {boolean} [unforced] it reads once more inside its own write, where no gate can wait
  * @property {boolean} [keepsNothing] all is in the cookie
  * @property {(place: Place) => Promise<Handler>} make
  */
@@ -32,19 +36,40 @@ const nameOf = request => String(asked(request).get('name'))
 /** What a page shows of a session. @param {any} session @param {unknown} [user] */
 const shown = (session, user = session?.user) => ({ user: user ?? null, a: session?.a ?? null, b: session?.b ?? null })
 
+/** The application's own column, and its two uses. */
+function passwordVersions() {
+  /** @type {Map<string, number>} */
+  const versions = new Map()
+  const of = (/** @type {string} */ id) => versions.get(id) ?? 0
+  return {
+    of,
+    raise(/** @type {string} */ id) {
+      versions.set(id, of(id) + 1)
+      return of(id)
+    },
+  }
+}
+
 /** @returns {Promise<any>} */
-async function nodeRedis(/** @type {Place} */ { url }) {
+async function nodeRedis(/** @type {Place} */ { url, limit }) {
   const { createClient } = await import('redis')
-  const client = createClient({ url })
+  const client = createClient({
+    url,
+    // A socket that is silent for so long is closed; pings keep an idle one open.
+    ...(limit && { socket: { socketTimeout: limit }, pingInterval: limit / 4 }),
+  })
   // A client without a listener ends the process when its server goes away.
   client.on('error', () => {})
   await client.connect()
   return client
 }
 /** @returns {Promise<any>} */
-async function pgPool(/** @type {Place} */ { url }) {
+async function pgPool(/** @type {Place} */ { url, limit }) {
   const { default: pg } = await import('pg')
-  const pool = new pg.Pool({ connectionString: url })
+  const pool = new pg.Pool({
+    connectionString: url,
+    ...(limit && { query_timeout: limit, connectionTimeoutMillis: limit }),
+  })
   pool.on('error', () => {})
   return pool
 }
@@ -66,48 +91,51 @@ async function express({ '/profile': profile, ...routes }, middleware) {
   return /** @type {any} */ (app)
 }
 
-/** @param {(place: Place) => Promise<any>} storeOf @returns {Peer['make']} */
-const withCoatcheck = storeOf => async place => {
-  const [{ SessionManager }, { nodeVisits }] = await Promise.all([coatcheck('index.js'), coatcheck('node.js')])
-  const sessions = new SessionManager({ store: await storeOf(place), userIds: 'string' })
-  const visits = nodeVisits(sessions)
-  /** The application's own column. @type {Map<string, number>} */
-  const passwordVersions = new Map()
-  const versionOf = (/** @type {string} */ id) => passwordVersions.get(id) ?? 0
-  return express({
-    async '/login'(request, response) {
-      const id = userOf(request)
-      const passwordVersion = versionOf(id)
-      await pass(asked(request).get('gate') ?? '')
-      await visits.of(request, response).logIn({ user: { id, name: id, passwordVersion } })
-      response.json('ok')
-    },
-    async '/profile'(request, response) {
-      const session = await visits.of(request, response).get()
-      response.json(shown(session?.data, session?.user?.id))
-    },
-    async '/write'(request, response) {
-      const visit = visits.of(request, response)
-      await visit.get()
-      await pass(asked(request).get('gate') ?? '')
-      await visit.update({ [nameOf(request)]: 1 })
-      response.json('ok')
-    },
-    async '/logout'(request, response) {
-      await visits.of(request, response).logOut()
-      response.json('ok')
-    },
-    async '/everywhere'(request, response) {
-      const visit = visits.of(request, response)
-      const { id, name } = (await visit.requireUser()).user
-      const passwordVersion = versionOf(id) + 1
-      passwordVersions.set(id, passwordVersion)
-      const session = await visit.logIn({ user: { id, name, passwordVersion } })
-      await sessions.invalidateUser(id, { except: session, minPasswordVersion: passwordVersion })
-      response.json('ok')
-    },
-  })
-}
+/** @param {(place: Place) => Promise<any>} storeOf @param {boolean} [hasVersions] @returns {Peer['make']} */
+const withCoatcheck =
+  (storeOf, hasVersions = true) =>
+  async place => {
+    const [{ SessionManager }, { nodeVisits }] = await Promise.all([coatcheck('index.js'), coatcheck('node.js')])
+    const sessions = new SessionManager({ store: await storeOf(place), userIds: 'string' })
+    const visits = nodeVisits(sessions)
+    const versions = passwordVersions()
+    return express({
+      async '/login'(request, response) {
+        const id = userOf(request)
+        const passwordVersion = versions.of(id)
+        await pass(asked(request).get('gate') ?? '')
+        await visits.of(request, response).logIn({ user: { id, name: id, ...(hasVersions && { passwordVersion }) } })
+        response.json('ok')
+      },
+      async '/profile'(request, response) {
+        const session = await visits.of(request, response).get()
+        response.json(shown(session?.data, session?.user?.id))
+      },
+      async '/write'(request, response) {
+        const visit = visits.of(request, response)
+        await visit.get()
+        await pass(asked(request).get('gate') ?? '')
+        await visit.update({ [nameOf(request)]: 1 })
+        response.json('ok')
+      },
+      async '/logout'(request, response) {
+        await visits.of(request, response).logOut()
+        response.json('ok')
+      },
+      async '/everywhere'(request, response) {
+        const visit = visits.of(request, response)
+        const { id, name } = (await visit.requireUser()).user
+        const passwordVersion = versions.raise(id)
+        const except = await visit.logIn({ user: { id, name, ...(hasVersions && { passwordVersion }) } })
+        await sessions.invalidateUser(id, { except, ...(hasVersions && { minPasswordVersion: passwordVersion }) })
+        response.json('ok')
+      },
+    })
+  }
+
+/** Of coatcheck/connect alone. @param {any} store @param {string} id @param {string} user @param {number} minPasswordVersion */
+const endOthers = async (store, id, user, minPasswordVersion) =>
+  store.sessions.invalidateUser(user, { except: await store.sessions.get(store.idOf(id)), minPasswordVersion })
 
 /** @param {(place: Place, expressSession: any) => Promise<any>} storeOf @returns {Peer['make']} */
 const withExpressSession = storeOf => async place => {
@@ -120,14 +148,12 @@ const withExpressSession = storeOf => async place => {
     cookie: { maxAge: MINUTES_30 },
     ...(store && { store }),
   })
-  /** The application's own column. @type {Map<string, number>} */
-  const passwordVersions = new Map()
-  const versionOf = (/** @type {string} */ id) => passwordVersions.get(id) ?? 0
+  const versions = passwordVersions()
   return express(
     {
       // Login and logout as in "User login" of its README.
       async '/login'(request, response, next) {
-        const passwordVersion = versionOf(userOf(request))
+        const passwordVersion = versions.of(userOf(request))
         await pass(asked(request).get('gate') ?? '')
         request.session.regenerate((/** @type {unknown} */ error) => {
           if (error) return next(error)
@@ -135,18 +161,15 @@ const withExpressSession = storeOf => async place => {
           request.session.save((/** @type {unknown} */ failure) => (failure ? next(failure) : response.json('ok')))
         })
       },
-      // Of coatcheck alone.
       '/everywhere'(request, response, next) {
         const { user } = request.session
-        const passwordVersion = versionOf(user) + 1
-        passwordVersions.set(user, passwordVersion)
+        const passwordVersion = versions.raise(user)
         request.session.regenerate((/** @type {unknown} */ error) => {
           if (error) return next(error)
           Object.assign(request.session, { user, passwordVersion })
           request.session.save(async (/** @type {unknown} */ failure) => {
             if (failure) return next(failure)
-            const except = await store.sessions.get(store.idOf(request.sessionID))
-            await store.sessions.invalidateUser(user, { except, minPasswordVersion: passwordVersion })
+            await endOthers(store, request.sessionID, user, passwordVersion)
             response.json('ok')
           })
         })
@@ -171,8 +194,8 @@ const withExpressSession = storeOf => async place => {
   )
 }
 
-/** @param {(place: Place) => Promise<any>} storeOf @returns {Peer['make']} */
-const withFastifySession = storeOf => async place => {
+/** @param {(place: Place) => Promise<any>} storeOf @param {object} [options] @returns {Peer['make']} */
+const withFastifySession = (storeOf, options) => async place => {
   const [{ default: fastify }, { default: cookie }, { default: session }] = await Promise.all([
     import('fastify'),
     import('@fastify/cookie'),
@@ -192,12 +215,25 @@ const withFastifySession = storeOf => async place => {
     saveUninitialized: false,
     cookie: { secure: false, maxAge: MINUTES_30 },
     ...(store && { store }),
+    ...options,
   })
+  const versions = passwordVersions()
   app.get('/profile', async request => shown(request.session))
   app.post('/login', async request => {
+    const user = userOf(request)
+    const passwordVersion = versions.of(user)
     await pass(asked(request).get('gate') ?? '')
     await request.session.regenerate()
-    Object.assign(request.session, { user: userOf(request) })
+    Object.assign(request.session, { user, passwordVersion })
+    return { ok: true }
+  })
+  app.post('/everywhere', async request => {
+    const { user } = /** @type {any} */ (request.session)
+    const passwordVersion = versions.raise(user)
+    await request.session.regenerate()
+    Object.assign(request.session, { user, passwordVersion })
+    await request.session.save()
+    await endOthers(store, request.session.sessionId, user, passwordVersion)
     return { ok: true }
   })
   app.post('/write', async request => {
@@ -232,16 +268,22 @@ const withKoaSession = mapOf => async place => {
   app.silent = true
   app.keys = [SECRET]
   app.use(koaSession(/** @type {any} */ ({ store, maxAge: MINUTES_30 }), app))
+  const versions = passwordVersions()
   app.use(async context => {
     const session = /** @type {any} */ (context.session)
     if (context.path === '/profile') {
       context.body = shown(session)
       return
     }
+    const passwordVersion = versions.of(userOf(context))
     if (context.path !== '/logout') await pass(asked(context).get('gate') ?? '')
     if (context.path === '/login') {
-      session.user = userOf(context)
+      Object.assign(session, { user: userOf(context), passwordVersion })
       await session.regenerate()
+    } else if (context.path === '/everywhere') {
+      session.passwordVersion = versions.raise(session.user)
+      await session.save()
+      await endOthers(store, session.externalKey, session.user, session.passwordVersion)
     } else if (context.path === '/write') session[nameOf(context)] = 1
     else context.session = null
     context.body = 'ok'
@@ -277,10 +319,10 @@ async function ironSession() {
   })
 }
 
-/** A signed token in the cookie, as `jose` documents it. @returns {Promise<Handler>} */
+/** A signed token in the cookie, which is signed anew for each write. @returns {Promise<Handler>} */
 async function jwt() {
   const { SignJWT, jwtVerify } = await import('jose')
-  const key = new TextEncoder().encode(SECRET)
+  const key = createSecretKey(Buffer.from(SECRET))
   const read = async (/** @type {any} */ request) => {
     const token = /(?:^|; )token=([\w.-]+)/.exec(request.headers.cookie ?? '')?.[1]
     return token ? /** @type {any} */ ((await jwtVerify(token, key, { algorithms: ['HS256'] })).payload) : null
@@ -398,14 +440,14 @@ async function inRedis(/** @type {Place} */ place) {
     },
   }
 }
-async function connectRedis(/** @type {Place} */ place) {
+const connectRedis = (/** @type {object} */ options) => async (/** @type {Place} */ place) => {
   const { RedisStore } = await import('connect-redis')
-  return new RedisStore({ client: await nodeRedis(place) })
+  return new RedisStore({ client: await nodeRedis(place), ...options })
 }
-async function connectPg(/** @type {Place} */ place, /** @type {any} */ expressSession) {
+const connectPg = (/** @type {object} */ options) => async (/** @type {Place} */ place, /** @type {any} */ session) => {
   const { default: connect } = await import('connect-pg-simple')
   const pool = await pgPool(place)
-  return new (connect(expressSession))({ pool, createTableIfMissing: true, pruneSessionInterval: false })
+  return new (connect(session))({ pool, createTableIfMissing: true, pruneSessionInterval: false, ...options })
 }
 /** A store of coatcheck behind the middleware. @param {(place: Place) => Promise<any>} storeOf */
 const connectOn = storeOf => async (/** @type {Place} */ place) => {
@@ -426,109 +468,81 @@ async function postgresStore(/** @type {Place} */ place) {
   return store
 }
 
-/** @param {string} library @param {string} store @param {Place['kind']} kind @param {Peer['make']} make @param {string[]} packages @param {Partial<Peer>} [more] */
-const peer = (library, store, kind, make, packages, more = {}) =>
-  /** @satisfies {Peer} */ ({ library, store, kind, make, packages, ...more })
+/** @param {string} library @param {readonly string[]} packages @returns {(store: string, kind: Place['kind'], make: Peer['make'], more?: Partial<Peer>) => Peer} */
+const rowsOf =
+  (library, packages) =>
+  (store, kind, make, more = {}) => ({ library, store, kind, make, packages, ...more })
 const everywhere = { everywhere: true }
-const keepsNothing = { keepsNothing: true }
-const FASTIFY = ['@fastify/session', '@fastify/cookie', 'fastify']
-
-/** @type {readonly [Place['kind'], (place: Place) => Promise<any>, ...string[]][]} */
+const own = rowsOf('coatcheck', ['express'])
+const expressRow = rowsOf('express-session', ['express-session', 'express'])
+const fastifyRow = rowsOf('@fastify/session', ['@fastify/session', '@fastify/cookie', 'fastify'])
+const koaRow = rowsOf('koa-session', ['koa-session', 'koa'])
+const authRow = rowsOf('better-auth', ['better-auth', 'express'])
+const ironRow = rowsOf('iron-session', ['iron-session', 'express'])
+const jwtRow = rowsOf('a JWT, signed anew', ['jose', 'express'])
+const none = async () => null
+const disableTouch = { disableTouch: true }
+/** @param {object} [options] */
+const onPostgres = options => async (/** @type {Place} */ place) => ({ database: await pgPool(place), ...options })
+/** @type {readonly [Place['kind'], (place: Place) => Promise<any>][]} */
 const CONNECT = [
   ['memory', memoryStore],
-  ['Redis', redisStore({ singleSlot: true }), 'redis'],
-  ['PostgreSQL', postgresStore, 'pg'],
+  ['Redis', redisStore({ singleSlot: true })],
+  ['PostgreSQL', postgresStore],
 ]
+
+/** The rows of a library over coatcheck/connect. @param {typeof own} row @param {typeof withExpressSession} make */
+const overConnect = (row, make) =>
+  CONNECT.map(([kind, storeOf]) => row(`coatcheck/connect, ${kind}`, kind, make(connectOn(storeOf)), everywhere))
 
 /** @type {readonly Peer[]} */
 export const PEERS = [
-  peer('coatcheck', 'memory', 'memory', withCoatcheck(memoryStore), ['express'], everywhere),
-  peer('coatcheck', 'Redis', 'Redis', withCoatcheck(redisStore({})), ['express', 'redis'], everywhere),
-  peer('coatcheck', 'PostgreSQL', 'PostgreSQL', withCoatcheck(postgresStore), ['express', 'pg'], everywhere),
-  peer(
-    'express-session',
-    'its MemoryStore',
-    'memory',
-    withExpressSession(async () => null),
-    ['express-session', 'express'],
-  ),
-  peer('express-session', 'connect-redis', 'Redis', withExpressSession(connectRedis), [
-    'express-session',
-    'express',
-    'connect-redis',
-    'redis',
-  ]),
-  peer('express-session', 'connect-pg-simple', 'PostgreSQL', withExpressSession(connectPg), [
-    'express-session',
-    'express',
-    'connect-pg-simple',
-    'pg',
-  ]),
-  ...CONNECT.map(([kind, storeOf, ...clients]) =>
-    peer(
-      'express-session',
-      `coatcheck/connect, ${kind}`,
-      kind,
-      withExpressSession(connectOn(storeOf)),
-      ['express-session', 'express', ...clients],
-      everywhere,
-    ),
-  ),
-  peer(
-    '@fastify/session',
-    'its MemoryStore',
-    'memory',
-    withFastifySession(async () => null),
-    FASTIFY,
-  ),
-  peer('@fastify/session', 'connect-redis', 'Redis', withFastifySession(connectRedis), [
-    ...FASTIFY,
-    'connect-redis',
-    'redis',
-  ]),
-  peer('@fastify/session', 'coatcheck/connect, memory', 'memory', withFastifySession(connectOn(memoryStore)), FASTIFY),
-  peer(
-    'koa-session',
+  own('memory', 'memory', withCoatcheck(memoryStore), everywhere),
+  own('Redis', 'Redis', withCoatcheck(redisStore({})), everywhere),
+  own('PostgreSQL', 'PostgreSQL', withCoatcheck(postgresStore), everywhere),
+  own('memory', 'memory', withCoatcheck(memoryStore, false), { ...everywhere, variant: 'without a password version' }),
+  expressRow('its MemoryStore', 'memory', withExpressSession(none)),
+  expressRow('connect-redis', 'Redis', withExpressSession(connectRedis({}))),
+  expressRow('connect-redis', 'Redis', withExpressSession(connectRedis(disableTouch)), {
+    variant: 'with `disableTouch`',
+  }),
+  expressRow('connect-pg-simple', 'PostgreSQL', withExpressSession(connectPg({}))),
+  expressRow('connect-pg-simple', 'PostgreSQL', withExpressSession(connectPg(disableTouch)), {
+    variant: 'with `disableTouch`',
+  }),
+  ...overConnect(expressRow, withExpressSession),
+  fastifyRow('its MemoryStore', 'memory', withFastifySession(none)),
+  fastifyRow('connect-redis', 'Redis', withFastifySession(connectRedis({}))),
+  fastifyRow('connect-redis', 'Redis', withFastifySession(connectRedis({}), { rolling: false }), {
+    variant: 'with `rolling: false`',
+  }),
+  ...overConnect(fastifyRow, withFastifySession),
+  koaRow(
     'a Map',
     'memory',
     withKoaSession(async () => {
       const map = new Map()
       return { get: key => map.get(key), set: (key, value) => map.set(key, value), del: key => map.delete(key) }
     }),
-    ['koa-session', 'koa'],
   ),
-  peer('koa-session', 'Redis, by hand', 'Redis', withKoaSession(nodeRedis), ['koa-session', 'koa', 'redis']),
-  peer('koa-session', 'coatcheck/connect, memory', 'memory', withKoaSession(connectOn(memoryStore)), [
-    'koa-session',
-    'koa',
-  ]),
-  peer(
-    'better-auth',
+  koaRow('Redis by hand', 'Redis', withKoaSession(nodeRedis)),
+  ...overConnect(koaRow, withKoaSession),
+  authRow('PostgreSQL', 'PostgreSQL', withBetterAuth(onPostgres()), everywhere),
+  authRow('PostgreSQL', 'PostgreSQL', withBetterAuth(onPostgres({ advanced: { database: { joins: true } } })), {
+    ...everywhere,
+    variant: 'with `joins`',
+  }),
+  authRow(
     'PostgreSQL',
     'PostgreSQL',
-    withBetterAuth(async place => ({ database: await pgPool(place) })),
-    ['better-auth', 'express', 'pg'],
-    everywhere,
+    withBetterAuth(onPostgres({ session: { cookieCache: { enabled: true, maxAge: 300 } } })),
+    { ...everywhere, variant: 'with `cookieCache`' },
   ),
-  peer(
-    'better-auth',
-    'PostgreSQL, `cookieCache`',
-    'PostgreSQL',
-    withBetterAuth(async place => ({
-      database: await pgPool(place),
-      session: { cookieCache: { enabled: true, maxAge: 300 } },
-    })),
-    ['better-auth', 'express', 'pg'],
-    everywhere,
-  ),
-  peer(
-    'better-auth',
-    'Redis, `secondaryStorage`',
-    'Redis',
-    withBetterAuth(inRedis),
-    ['better-auth', 'express', 'redis'],
-    everywhere,
-  ),
-  peer('iron-session', 'the cookie', 'memory', ironSession, ['iron-session', 'express'], keepsNothing),
-  peer('a JWT (jose)', 'the cookie', 'memory', jwt, ['jose', 'express'], keepsNothing),
+  authRow('Redis', 'Redis', withBetterAuth(inRedis), {
+    ...everywhere,
+    unforced: true,
+    variant: 'with `secondaryStorage`',
+  }),
+  ironRow('the cookie', 'memory', ironSession, { keepsNothing: true }),
+  jwtRow('the cookie', 'memory', jwt, { keepsNothing: true }),
 ]

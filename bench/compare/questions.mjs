@@ -26,7 +26,7 @@ export class Browser {
   }
 
   get cookies() {
-    return [...this.#cookies.values()].map(value => decodeURIComponent(value))
+    return [...this.#cookies]
   }
 
   /** @param {string} method @param {string} path @param {AbortSignal} [signal] */
@@ -79,9 +79,24 @@ async function times(happens) {
   return found
 }
 
-/** A request is under way, its browser logs out, and then the request writes and answers. @param {string} origin */
+/** Somebody has a copy of the cookie, and the browser logs out. @param {string} origin */
+async function copyOutlives(origin) {
+  const browser = await loggedIn(origin)
+  const copy = browser.copy()
+  await browser.post('/logout')
+  return copy.isLoggedIn()
+}
+/** @param {string} origin */
+export const copied = origin => times(() => copyOutlives(origin))
+
+/**
+ * A request is under way, its browser logs out, and then the request writes and answers. A copy of the cookie counts only
+ * if the late request is what it lives by.
+ * @param {string} origin
+ */
 export const revived = origin =>
   times(async () => {
+    const livesAnyway = await copyOutlives(origin)
     const browser = await loggedIn(origin)
     const copy = browser.copy()
     const late = gate(fresh('gate'))
@@ -90,16 +105,7 @@ export const revived = origin =>
     await browser.post('/logout')
     late.open()
     await writing
-    return (await browser.isLoggedIn()) || (await copy.isLoggedIn())
-  })
-
-/** Somebody has a copy of the cookie, and the browser logs out. @param {string} origin */
-export const copied = origin =>
-  times(async () => {
-    const browser = await loggedIn(origin)
-    const copy = browser.copy()
-    await browser.post('/logout')
-    return copy.isLoggedIn()
+    return (await browser.isLoggedIn()) || (!livesAnyway && (await copy.isLoggedIn()))
   })
 
 /** Two requests of one browser are under way at once, and each sets a value of its own. @param {string} origin */
@@ -150,14 +156,21 @@ export async function commands(origin, engine) {
   })
 }
 
-/** Whether the database has the ID of a cookie, which may be signed, as it is. @param {string} origin @param {() => Promise<string>} dump */
+/**
+ * Whether the database has the ID of a cookie as it is, and whether that alone logs in.
+ * @param {string} origin
+ * @param {() => Promise<string>} dump
+ */
 export async function atRest(origin, dump) {
   const browser = await loggedIn(origin)
   const stored = await dump()
-  return browser.cookies.some(value => {
-    const [id = ''] = value.replace(/^s:/, '').split('.')
-    return id.length >= 16 && stored.includes(id)
-  })
+  for (const [name, value] of browser.cookies) {
+    const [id = ''] = decodeURIComponent(value).replace(/^s:/, '').split('.')
+    if (id.length < 16 || !stored.includes(id)) continue
+    const forged = new Browser(origin, new Map([[name, id]]))
+    return (await forged.isLoggedIn()) ? 'as they are' : 'as they are; the cookie is signed'
+  }
+  return 'hashed'
 }
 
 /**

@@ -55,35 +55,31 @@ function pageFor(path) {
   return `# ${path}\n\n\`\`\`\`${extname(path).slice(1).replace('mjs', 'js')}\n${text}\n\`\`\`\`\n`
 }
 
-/** The front page has a head of its own in place of the first sentences of docs/index.md. @param {string} text */
-const withHead = text =>
-  `---\n${JSON.stringify({
-    layout: 'home',
-    hero: {
-      name: 'coatcheck',
-      text: 'Logged out means logged out',
-      tagline:
-        'Server-side sessions for Node.js. The server keeps the session, the browser holds a random ID in a cookie. No framework needed; TypeScript.',
-      image: { src: '/hanger.svg', alt: 'A coat hanger' },
-      actions: [
-        { theme: 'brand', text: 'Start in ten minutes', link: '/start' },
-        { theme: 'alt', text: 'Compare', link: '/compare' },
-        { theme: 'alt', text: 'Move from another library', link: '/moving' },
-      ],
-    },
-  })}\n---\n${text.replace(/^# .*\n+.*\n/, '')}`
+/** Blocks of code that follow one another with `<!-- tab: NAME -->` each: a group of VitePress. @param {string} text */
+const withTabs = text =>
+  text.replaceAll(/(?:<!-- tab: .+ -->\n(?:<!-- .+ -->\n)*```[\s\S]*?^```\n+)+/gm, group => {
+    const blocks = group.replaceAll(/<!-- tab: (.+) -->\n(?:<!-- .+ -->\n)*```(\w+)\n(?:\/\/ .*\n)?/g, '```$2 [$1]\n')
+    return `::: code-group\n\n${blocks}:::\n\n`
+  })
+
+/** @param {string} path in the repository @param {string} to among what is gathered */
+function copy(path, to) {
+  mkdirSync(join(gathered, dirname(to)), { recursive: true })
+  copyFileSync(join(root, path), join(gathered, to))
+}
 
 /** Copies the pages of docs/, and whatever of the repository they link to, with links that hold on the site. */
 function gatherPages() {
   const queue = under(join(root, 'docs'), '.md').map(path => `docs/${path}`)
   const seen = new Set(queue)
   for (const path of queue) {
+    // As it is in the repository, too: that is where llms.txt leads to.
+    if (statSync(join(root, path)).isFile()) copy(path, join('public', path))
     if (isPicture(path)) {
-      mkdirSync(join(gathered, dirname(pageOf(path))), { recursive: true })
-      copyFileSync(join(root, path), join(gathered, pageOf(path)))
+      copy(path, pageOf(path))
       continue
     }
-    const text = path.endsWith('.md') ? drawAll(readFileSync(join(root, path), 'utf8')) : pageFor(path)
+    const text = path.endsWith('.md') ? withTabs(drawAll(readFileSync(join(root, path), 'utf8'))) : pageFor(path)
     const page = pageOf(path)
     // Code keeps its brackets: only text outside of fences has links.
     const linked = text.split(/^(\s*(`{3,})[\s\S]*?^\s*\2$)/m).map((part, index) => {
@@ -101,7 +97,7 @@ function gatherPages() {
       })
     })
     mkdirSync(join(gathered, dirname(page)), { recursive: true })
-    writeFileSync(join(gathered, page), page === 'index.md' ? withHead(linked.join('')) : linked.join(''))
+    writeFileSync(join(gathered, page), linked.join(''))
   }
 }
 
@@ -223,9 +219,11 @@ rmSync(gathered, { recursive: true, force: true })
 rmSync(site, { recursive: true, force: true })
 mkdirSync(gathered, { recursive: true })
 gatherPages()
-mkdirSync(join(gathered, 'public'), { recursive: true })
-copyFileSync(join(root, 'examples/server/page.svg'), join(gathered, 'public/hanger.svg'))
-writeFileSync(join(gathered, 'public/llms.txt'), llmsIndex())
+copy('examples/server/page.svg', 'public/hanger.svg')
+writeFileSync(
+  join(gathered, 'public/llms.txt'),
+  llmsIndex('All pages as one text: [llms-full.txt](llms-full.txt).\n\n'),
+)
 writeFileSync(join(gathered, 'public/llms-full.txt'), llmsFull())
 await writeReference()
 const built = spawnSync(

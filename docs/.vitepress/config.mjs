@@ -2,7 +2,7 @@
 // The site. `npm run docs` first gathers its pages in .tmp/site: docs/**/*.md, the API reference, and what they link to.
 import { readFileSync } from 'node:fs'
 import { defineConfig } from 'vitepress'
-import { nameOf, SECTIONS, SUBPATHS } from './pages.mjs'
+import { describe, nameOf, SECTIONS, SUBPATHS } from './pages.mjs'
 import { renderForSearch, searchOptions } from './search.mjs'
 import { slug } from './slug.mjs'
 
@@ -10,6 +10,21 @@ const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.me
 /** Where the repository can be seen, if package.json says so: https://github.com/owner/name. */
 const repository = String(manifest.repository?.url ?? manifest.repository ?? '').replace(/^git\+|\.git$/g, '')
 const isPublished = repository.startsWith('https://')
+
+/** What a search engine shows of a page. @param {string} path of its Markdown @param {string} title */
+function descriptionOf(path, title) {
+  const described = describe(path)
+  if (described) return described
+  if (path.startsWith('api/')) return `${title}: what it exports, with the types, the parameters and what is thrown.`
+  return `${title}, a file in the repository of coatcheck.`
+}
+
+/** How pages are laid out that are not like the others. @type {Record<string, Record<string, unknown>>} */
+const LAYOUTS = {
+  'index.md': { layout: 'home', pageClass: 'home', titleTemplate: 'logged out means logged out' },
+  // The room of the outline is for the tables.
+  'compare.md': { aside: false, pageClass: 'compare' },
+}
 
 /** @param {string} text @param {string} link */
 const page = (text, link) => ({ text, link })
@@ -24,10 +39,18 @@ export default defineConfig({
   cacheDir: '../.tmp/vitepress',
   // The index of the search is one large file.
   vite: { build: { chunkSizeWarningLimit: 3000 } },
-  // Their files are elsewhere, or are made.
   transformPageData: page => {
+    page.description = descriptionOf(page.relativePath, page.title)
+    Object.assign(page.frontmatter, LAYOUTS[page.relativePath])
+    // Their files are elsewhere, or are made.
     if (/^(?:api|repository)\//.test(page.relativePath)) page.frontmatter.editLink = false
   },
+  transformHead: ({ pageData: { title, description } }) => [
+    ['meta', { property: 'og:type', content: 'website' }],
+    ['meta', { property: 'og:site_name', content: 'coatcheck' }],
+    ['meta', { property: 'og:title', content: title }],
+    ['meta', { property: 'og:description', content: description }],
+  ],
   markdown: { anchor: { slugify: slug }, toc: { slugify: slug } },
   themeConfig: {
     logo: '/hanger.svg',

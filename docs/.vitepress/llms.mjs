@@ -1,7 +1,9 @@
 // @ts-check
 // llms.txt lists the pages for language models (https://llmstxt.org), and llms-full.txt has all of them: from the same
-// pages and in the same order as the site.
-import { existsSync, readFileSync } from 'node:fs'
+// pages and in the same order as the site. llms.txt is in the repository, in the package and on the site, and its links
+// lead from each to the same files. `node docs/.vitepress/llms.mjs` writes it.
+import { existsSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { SECTIONS } from './pages.mjs'
 
 const root = new URL('../../', import.meta.url)
@@ -21,33 +23,20 @@ const textOf = path =>
     .replaceAll(/^!\[[^\]]*\]\([^)]*\)\n+/gm, '')
     .trim()
 
-/** What a page says of itself: the first sentence below its heading. @param {string} path */
-function summary(path) {
-  const text = textOf(path)
-  const [, first = ''] = /^# .*\n+((?:[^\n#`|-][^\n]*))/.exec(text) ?? []
-  const plain = first.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll(/[*`]/g, '')
-  return /^.*?\.(?= |$)/.exec(plain)?.[0].slice(0, -1) ?? plain.replace(/:$/, '')
-}
-
 const pages = SECTIONS.map(({ text, items }) => ({
   text,
-  items: items.map(({ text: title, link }) => ({ title, link, path: fileOf(link) })),
+  items: items.map(({ text: title, link, description }) => ({ title, link, description, path: fileOf(link) })),
 }))
 for (const { items } of pages)
   for (const { path } of items) if (!existsSync(new URL(path, root))) throw new Error(`no page ${path}`)
 
-const intro = () => {
-  const { version, description } = JSON.parse(read('package.json'))
-  return `# coatcheck ${version}\n\n> ${description}`
-}
+const intro = () => `# coatcheck\n\n> ${JSON.parse(read('package.json')).description}`
 
-export const llmsIndex = () =>
-  `${intro()}\n\nAll pages as one text: [llms-full.txt](/llms-full.txt).\n\n${pages
+/** @param {string} more a paragraph below the head */
+export const llmsIndex = (more = '') =>
+  `${intro()}\n\n${more}${pages
     .map(({ text, items }) => {
-      const lines = items.map(({ title, link, path }) => {
-        const said = summary(path)
-        return `- [${title}](${link === '/' ? '/index' : link}.html)${said ? `: ${said}` : ''}`
-      })
+      const lines = items.map(({ title, path, description }) => `- [${title}](${path}): ${description}`)
       return `## ${text}\n\n${lines.join('\n')}`
     })
     .join('\n\n')}\n`
@@ -58,3 +47,6 @@ export const llmsFull = () =>
     .flatMap(({ items }) => items.filter(({ link }) => !link.startsWith('/repository/')))
     .map(({ path }) => `<!-- ${path} -->\n\n${textOf(path)}`)
     .join('\n\n')}\n`
+
+if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url))
+  writeFileSync(new URL('llms.txt', root), llmsIndex())

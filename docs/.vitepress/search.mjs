@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import { describe } from './pages.mjs'
 
 // The one that VitePress has, and puts into the site.
 const { resolve } = createRequire(import.meta.url)
@@ -11,31 +12,44 @@ export const { default: MiniSearch } = await import(
 )
 
 /**
- * Pages and the API reference: no figures and no files of the repository.
+ * Pages, each with what it is about, and the API reference: no files of the repository.
  * @param {string} text
  * @param {{ relativePath: string, frontmatter?: Record<string, unknown> }} env
  * @param {{ render: (text: string, env: object) => string }} md
  */
 export function renderForSearch(text, env, md) {
   if (env.relativePath.startsWith('repository/')) return ''
-  return md.render(text, env)
+  return md.render(text, env).replace('</h1>', `</h1><p>${describe(env.relativePath) ?? ''}</p>`)
 }
 
-/** Guides come before members of the API. The browser gets this function as text: it stands alone. */
+/**
+ * The word itself counts more than what begins like it, and that more than what is spelt like it; titles more than text;
+ * guides more than what is read once, and that more than members of the API. The browser gets this function as text: it stands alone.
+ */
 export const searchOptions = {
   combineWith: 'AND',
-  boost: { title: 4, titles: 2, text: 1 },
-  boostDocument: (/** @type {string} */ id) => (id.startsWith('/api/') ? 0.05 : id.startsWith('/guide') ? 4 : 1),
+  prefix: true,
+  fuzzy: 0.2,
+  weights: { prefix: 0.2, fuzzy: 0.05 },
+  boost: { title: 6, titles: 3, text: 1 },
+  boostDocument: (/** @type {string} */ id) => {
+    if (id.startsWith('/api/')) return 0.02
+    return id.startsWith('/guide') ? 2 : id.startsWith('/moving') ? 0.5 : 1
+  },
 }
 
-/** What people look for, and the pages that should come first. @type {Record<string, RegExp>} */
+/** What people look for, and the pages that come first. @type {Record<string, RegExp>} */
 export const QUESTIONS = {
-  login: /^\/(?:start|guide)/,
-  logout: /^\/(?:start|guide|moving)/,
-  middleware: /^\/(?:guide|servers|moving|connect)/,
+  login: /^\/(?:start|guide\/login-page)/,
+  logout: /^\/guide\.html/,
+  middleware: /^\/(?:guide\/guard|servers|connect)/,
   jwt: /^\/compare/,
-  'express 4': /^\/(?:servers\/express|start|moving|connect)/,
-  maxAge: /^\/(?:options|moving|guide|connect)/,
+  passport: /^\/(?:connect|moving\/express-session)/,
+  401: /^\/(?:guide\/guard|errors-and-events|runbook)/,
+  'rate limit': /^\/guide\/login-page/,
+  'brute force': /^\/guide\/login-page/,
+  'express 4': /^\/servers\/express/,
+  maxAge: /^\/(?:options|moving\/express-session|connect)/,
 }
 
 /** The index that the site was built with. @param {string} site */
@@ -55,6 +69,6 @@ export function builtIndex(site) {
  */
 export const unanswered = index =>
   Object.entries(QUESTIONS).flatMap(([question, expected]) => {
-    const [first] = index.search(question, { fuzzy: 0.2, prefix: true, ...searchOptions })
+    const [first] = index.search(question, searchOptions)
     return first && expected.test(first.id) ? [] : [`${question}: ${first?.id ?? 'nothing'}`]
   })

@@ -6,7 +6,12 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import express from 'express'
 import session from 'express-session'
 
-const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'string' })
+const sessions = new SessionManager({
+  store: new MemoryStore(), // or new RedisStore(client, { singleSlot: true }), or your database
+  userIds: 'string',
+  idleTimeout: '1d', // the maxAge of your cookie
+  absoluteTimeout: '30d', // ends every session, also one in use
+})
 const store = connectStore(sessions, { userOf: data => (data.userId ? { id: data.userId } : null) })
 
 const app = express()
@@ -16,7 +21,8 @@ app.use(
     secret: 'keyboard cat',
     resave: false,
     saveUninitialized: false,
-    cookie: { secure: 'auto', sameSite: 'lax' }, // sent over HTTPS alone, and not with forms of other sites
+    // As long as the session may be idle; sent over HTTPS alone, and not with forms of other sites.
+    cookie: { maxAge: sessions.options.idleTimeout, secure: 'auto', sameSite: 'lax' },
   }),
 )
 app.post('/login', (request, response, next) => {
@@ -37,8 +43,9 @@ app.post('/logout-everywhere', (request, response, next) => {
   sessions.invalidateUser(userId).then(ended => response.json(ended), next) // Express 4 waits for no promise
 })
 /** @type {express.ErrorRequestHandler} */
-const answerErrors = (error, _request, response, _next) => {
+const answerErrors = (error, request, response, _next) => {
   if (response.headersSent) return console.error(error) // express-session tells of a failed touch beside the answer
+  Reflect.deleteProperty(request, 'session') // else it is saved beside this answer, and cuts the connection if that fails too
   // Our errors and those of body parsers have `expose`; others' may name hosts and keys.
   const { expose, status, message } = error
   const code = typeof expose === 'boolean' && Number.isInteger(status) ? status : 500

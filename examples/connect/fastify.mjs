@@ -6,7 +6,12 @@ import { connectStore } from 'coatcheck/connect'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import fastify from 'fastify'
 
-const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'string' })
+const sessions = new SessionManager({
+  store: new MemoryStore(), // or new RedisStore(client, { singleSlot: true }), or your database
+  userIds: 'string',
+  idleTimeout: '1d', // the maxAge of your cookie
+  absoluteTimeout: '30d', // ends every session, also one in use
+})
 const store = connectStore(sessions, { userOf: data => (data.userId ? { id: data.userId } : null) })
 
 const app = fastify()
@@ -14,7 +19,7 @@ app.register(cookie)
 app.register(session, {
   store,
   secret: 'a secret of at least 32 characters',
-  cookie: { secure: 'auto', sameSite: 'lax' },
+  cookie: { maxAge: sessions.options.idleTimeout, secure: 'auto', sameSite: 'lax' },
 })
 app.post('/login', async request => {
   await request.session.regenerate()

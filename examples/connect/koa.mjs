@@ -5,7 +5,12 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import Koa from 'koa'
 import session from 'koa-session'
 
-const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'string' })
+const sessions = new SessionManager({
+  store: new MemoryStore(), // or new RedisStore(client, { singleSlot: true }), or your database
+  userIds: 'string',
+  idleTimeout: '1d', // the maxAge of your cookie
+  absoluteTimeout: '30d', // ends every session, also one in use
+})
 const store = connectStore(sessions, { userOf: data => (data.userId ? { id: data.userId } : null) })
 
 const app = new Koa()
@@ -21,7 +26,8 @@ app.use(async (context, next) => {
     context.body = { error: expose === true ? message : 'Please try again later.' }
   }
 })
-app.use(session({ store, maxAge: 30 * 60 * 1000, sameSite: 'lax' }, app)) // and behind HTTPS, `secure: true`
+const { idleTimeout: maxAge } = sessions.options
+app.use(session({ store, maxAge, sameSite: 'lax' }, app)) // and behind HTTPS, `secure: true`
 app.use(async context => {
   const name = `${context.method} ${context.path}`
   if (name === 'POST /login') {

@@ -9,7 +9,12 @@ import express from 'express'
 import session from 'express-session'
 
 const oldStore = new session.MemoryStore() // the store that your service has, such as that of connect-redis
-const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'string' })
+const sessions = new SessionManager({
+  store: new MemoryStore(), // your new store
+  userIds: 'string',
+  idleTimeout: '14d', // as long as your cookies promise
+  absoluteTimeout: '90d',
+})
 const store = connectStore(sessions, { oldStore, userOf: data => (data.userId ? { id: data.userId } : null) })
 
 const before = await serve(oldStore)

@@ -15,7 +15,13 @@ passport.use(new Strategy((username, password, done) => done(null, username === 
 passport.serializeUser((/** @type {any} */ user, done) => done(null, user.id))
 passport.deserializeUser((id, done) => done(null, id === ada.id && ada))
 
-const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'string', getPasswordVersion: () => 3 })
+const sessions = new SessionManager({
+  store: new MemoryStore(),
+  userIds: 'string',
+  idleTimeout: '1d',
+  absoluteTimeout: '30d',
+  getPasswordVersion: () => 3,
+})
 const store = connectStore(sessions)
 
 const app = express()
@@ -26,7 +32,7 @@ app.use(
     secret: 'keyboard cat',
     resave: false,
     saveUninitialized: false,
-    cookie: { secure: 'auto', sameSite: 'lax' }, // sent over HTTPS alone, and not with forms of other sites
+    cookie: { maxAge: sessions.options.idleTimeout, secure: 'auto', sameSite: 'lax' },
   }),
 )
 app.use((_request, response, next) => {
@@ -65,8 +71,9 @@ app.post('/logout-everywhere', (request, response, next) => {
   sessions.invalidateUser(user.id).then(ended => response.json(ended), next)
 })
 /** @type {express.ErrorRequestHandler} */
-const answerErrors = (error, _request, response, _next) => {
+const answerErrors = (error, request, response, _next) => {
   if (response.headersSent) return console.error(error) // express-session tells of a failed touch beside the answer
+  Reflect.deleteProperty(request, 'session') // else it is saved beside this answer, and cuts the connection if that fails too
   // Our errors and those of body parsers have `expose`; others' may name hosts and keys.
   const { expose, status, message } = error
   const code = typeof expose === 'boolean' && Number.isInteger(status) ? status : 500

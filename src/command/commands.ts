@@ -123,19 +123,17 @@ async function endUser({ sessions, user, minPasswordVersion }: Task): Promise<To
 }
 
 /** Logs everyone out; asks first, unless told not to. */
-async function endAll(task: Task): Promise<Told> {
-  const { sessions, given } = task
-  if (!given.has('yes') && !(await isWanted(task))) throw new Failure('nothing was ended, since the answer was not yes')
+async function endAll({ name, sessions, given, output, ask }: Task): Promise<Told> {
+  if (!given.has('yes')) {
+    const namespace = given.get('namespace')
+    const [whom, those] = namespace === undefined ? ['every user', ''] : [`every user of ${namespace}`, ' of theirs']
+    const count = counted(await sessions.count())
+    output.say(`${name}: this logs ${whom} out. It ends ${count}${those}, and all remember tokens.`)
+    const answer = await ask!('Type yes to go on:')
+    if (answer.trim().toLowerCase() !== 'yes') throw new Failure('nothing was ended, since the answer was not yes')
+  }
   const ended = await sessions.invalidateAll()
   return { text: `${counted(ended)} ended.`, value: { ended }, found: ended }
-}
-
-async function isWanted({ name, sessions, given, output, ask }: Task): Promise<boolean> {
-  const count = await sessions.count()
-  const namespace = given.get('namespace')
-  const [whom, those] = namespace === undefined ? ['every user', ''] : [`every user of ${namespace}`, ' of theirs']
-  output.say(`${name}: this logs ${whom} out. It ends ${counted(count)}${those}, and all remember tokens.`)
-  return (await ask!('Type yes to go on:')).trim().toLowerCase() === 'yes'
 }
 
 const RUN = { migrate, sweep, count, list, revoke, 'invalidate-user': endUser, 'invalidate-all': endAll }

@@ -6,10 +6,15 @@ import type { StoreUrl } from './store-url.ts'
 import type { OpenStore, Sessions } from './stores.ts'
 import { NO_ANSWER, type TimeLimit } from './time-limit.ts'
 
+/** A risk is of nothing that fails today. */
+type Verdict = 'ok' | 'RISK' | 'WRONG'
+
 interface Finding {
   readonly text: string
-  /** What to do, if something is wrong. */
+  /** What to do, if something is wrong or a risk. */
   readonly todo?: string | undefined
+  /** By default 'WRONG' if there is something to do. */
+  readonly verdict?: Verdict
 }
 
 interface Examination {
@@ -38,20 +43,14 @@ const ADVICE: readonly (readonly [said: RegExp, todo: string])[] = [
 ]
 
 /** The oldest release that each store is made for. */
-const OLDEST: Readonly<Record<string, readonly [major: number, minor: number]>> = {
-  PostgreSQL: [12, 0],
-  MySQL: [8, 0],
-  MariaDB: [10, 5],
-  Redis: [6, 2],
-}
+const OLDEST: Record<string, string> = { PostgreSQL: '12', MySQL: '8', MariaDB: '10.5', Redis: '6.2' }
 
 /** `said` is what the server calls itself: '15.14 (Debian 15.14-0+deb12u1)', '10.11.14-MariaDB', '7.0.15'. */
 export function judgeVersion(product: string, said: string): Finding {
-  const [major = 0, minor = 0] = (/\d+(?:\.\d+)*/.exec(said)?.[0] ?? '').split('.').map(Number)
-  const [least, lesser] = OLDEST[product] ?? [0, 0]
+  const oldest = OLDEST[product] ?? ''
   const text = `${product} ${said}`
-  if (major > least || (major === least && minor >= lesser)) return { text }
-  return { text, todo: `update it: coatcheck needs ${product} ${least}${lesser === 0 ? '' : `.${lesser}`} or later` }
+  if (said.localeCompare(oldest, 'en', { numeric: true }) >= 0) return { text }
+  return { text, todo: `update it: coatcheck needs ${product} ${oldest} or later` }
 }
 
 /** From here on a clock costs much of the five minutes by which nodes and databases may differ, in s. */
@@ -76,18 +75,21 @@ function judgeRole(info: ReadonlyMap<string, string>, { kind }: StoreUrl): Findi
 }
 
 // Not wrong by itself: a replica may do as well, and a hosted Redis does not tell.
-const NO_FILE = 'no append-only file: a restart may log everyone out, and a crash may undo a logout'
+const NO_FILE: Finding = {
+  verdict: 'RISK',
+  text: 'no append-only file: a restart may log everyone out, and a crash may undo a logout',
+  todo: 'set appendonly yes, unless replicas or the host keep the sessions',
+}
 
 function judgeEviction(info: ReadonlyMap<string, string>, given: Given): Finding {
   const [limit, policy] = [info.get('maxmemory'), info.get('maxmemory_policy')]
   const text = `maxmemory ${limit}, maxmemory-policy ${policy}`
-  if (limit === '0' || policy === 'noeviction' || given.has('allow-eviction')) return { text }
-  return { text, todo: 'set maxmemory-policy noeviction: sessions would be lost' }
+  if (limit === '0' || policy === 'noeviction') return { text }
+  const todo = 'set maxmemory-policy noeviction: sessions would be lost'
+  return { text, todo, verdict: given.has('allow-eviction') ? 'RISK' : 'WRONG' }
 }
 
 const NO_TABLES = 'run coatcheck migrate, name others by --table and --schema, or grant this user rights to them'
-const judgeTables = (areThere: boolean): Finding =>
-  areThere ? { text: 'as this release needs them' } : { text: 'they are not there', todo: NO_TABLES }
 
 const USER = 'coatcheck doctor'
 
@@ -105,15 +107,12 @@ async function tryOut(sessions: Sessions): Promise<Finding> {
 
 /** @throws Failure if something is wrong */
 export async function doctor({ url, given, output, limit, open, managerOf }: Examination): Promise<void> {
-  let checks = 0
+  const found: Record<Verdict, string[]> = { ok: [], RISK: [], WRONG: [] }
   let isSilent = false
-  const wrong: string[] = []
-  const tell = (check: string, { text, todo }: Finding): void => {
-    checks += 1
-    if (todo !== undefined) wrong.push(check)
-    const line = `${todo === undefined ? 'ok   ' : 'WRONG'}  ${check}: ${plain(text)}`
-    const object = { check, ok: todo === undefined, text, todo: todo ?? null }
-    output.line(todo === undefined ? line : `${line}\n       ${todo}`, object)
+  const tell = (check: string, { text, todo, verdict = todo === undefined ? 'ok' : 'WRONG' }: Finding): void => {
+    found[verdict].push(check)
+    const line = `${verdict.padEnd(5)}  ${check}: ${plain(text)}${todo === undefined ? '' : `\n       ${todo}`}`
+    output.line(line, { check, verdict: verdict.toLowerCase(), text, todo: todo ?? null })
   }
   /** Answers what was looked at; `null` if that failed. */
   const examine = async <T>(check: string, look: () => Promise<T>, judge: (seen: T) => Finding): Promise<T | null> => {
@@ -140,19 +139,24 @@ export async function doctor({ url, given, output, limit, open, managerOf }: Exa
     if (said?.info !== undefined) {
       const info = infoOf(said.info)
       tell('role', judgeRole(info, url))
-      tell('persistence', { text: info.get('aof_enabled') === '1' ? 'an append-only file' : NO_FILE })
+      tell('persistence', info.get('aof_enabled') === '1' ? { text: 'an append-only file' } : NO_FILE)
       tell('eviction', judgeEviction(info, given))
     }
-    if (sql !== null && !isSilent) await examine('tables', () => sql.isMigrated(), judgeTables)
+    const areThere = (isMigrated: boolean) =>
+      isMigrated ? { text: 'as this release needs them' } : { text: 'they are not there', todo: NO_TABLES }
+    if (sql !== null && !isSilent) await examine('tables', () => sql.isMigrated(), areThere)
     // By a clock that is wrong all may be well.
-    if (wrong.every(check => check === 'clock'))
-      await examine(
-        'session',
-        () => tryOut(managerOf(opened)),
-        trial => trial,
-      )
+    if (found.WRONG.every(check => check === 'clock')) {
+      const look = () => tryOut(managerOf(opened))
+      await examine('session', look, trial => trial)
+    }
   }
   await output.flush()
-  const rest = isSilent ? ', and the rest was not asked' : ''
-  if (wrong.length > 0) throw new Failure(`${wrong.length} of ${checks} checks failed: ${wrong.join(', ')}${rest}`)
+  const counts = Object.entries(found).flatMap(([verdict, checks]) => {
+    const names = verdict === 'ok' ? '' : ` (${checks.join(', ')})`
+    return checks.length === 0 ? [] : `${checks.length} ${verdict}${names}`
+  })
+  const text = `${counts.join(', ')}${isSilent ? ', and the rest was not asked' : ''}`
+  if (found.WRONG.length > 0) throw new Failure(text)
+  output.note(text)
 }

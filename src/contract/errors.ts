@@ -1,21 +1,6 @@
 import type { Store } from './store.ts'
 
-/** The code of a `SessionError`: stable, and each has one HTTP status. */
-export type SessionErrorCode =
-  | 'ERR_SESSION_STORE'
-  | 'ERR_SESSION_CONFLICT'
-  | 'ERR_SESSION_UNAUTHENTICATED'
-  | 'ERR_SESSION_STALE_LOGIN'
-  | 'ERR_SESSION_NOT_FRESH'
-  | 'ERR_SESSION_CROSS_ORIGIN'
-  | 'ERR_SESSION_CSRF'
-  | 'ERR_SESSION_INSECURE'
-  | 'ERR_SESSION_LIMIT'
-  | 'ERR_SESSION_DATA'
-  | 'ERR_SESSION_HEADERS_SENT'
-  | 'ERR_SESSION_ID_COLLISION'
-
-const STATUS: Readonly<Record<SessionErrorCode, number>> = {
+const STATUS = {
   ERR_SESSION_STORE: 503,
   ERR_SESSION_CONFLICT: 503,
   ERR_SESSION_UNAUTHENTICATED: 401,
@@ -28,7 +13,10 @@ const STATUS: Readonly<Record<SessionErrorCode, number>> = {
   ERR_SESSION_DATA: 500,
   ERR_SESSION_HEADERS_SENT: 500,
   ERR_SESSION_ID_COLLISION: 500,
-}
+} as const
+
+/** The code of a `SessionError`: stable, and each has one HTTP status. */
+export type SessionErrorCode = keyof typeof STATUS
 
 const BRANDS = new Map<unknown, symbol>()
 
@@ -83,6 +71,18 @@ export class SessionError extends Error {
   }
 }
 brand(SessionError, 'SessionError')
+
+/** Each request of an outage is logged by its handler: by `console.error` one line, with the causes and no stack. */
+function inOneLine(this: SessionError, _depth: number, _options: object, inspect: (value: unknown) => string): unknown {
+  if (this.status !== 503) return this
+  const said: string[] = []
+  for (let part: unknown = this; part !== undefined && said.length < 5; part = Object(part).cause) {
+    const { name, message, code = name } = Object(part)
+    said.push(part instanceof Error ? `${code}: ${message}` : inspect(part))
+  }
+  return said.join('; ').replaceAll(/\s+/g, ' ')
+}
+Object.defineProperty(SessionError.prototype, Symbol.for('nodejs.util.inspect.custom'), { value: inOneLine })
 
 /** A method of the store contract. */
 export type StoreOperation = Exclude<keyof Store, 'shard' | 'isPerRequest'>

@@ -186,7 +186,8 @@ export async function endBegun(
   isOver: (session: SessionRecord) => boolean,
 ): Promise<void> {
   if (userId === null) return
-  const sessions = await context.calls.listUser(userId, 'session', context.call())
+  // What has expired by our clock may live at a node with a slower one.
+  const sessions = await context.calls.listUser(userId, 'session', context.call(context.now() - CLOCK_TOLERANCE))
   const over = sessions.filter(session => session.parent === key && isOver(session))
   await eachWrite(over, session => context.endSession(session.key, session, reason))
 }

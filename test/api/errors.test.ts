@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { SessionError, type SessionErrorCode, SessionManager, SessionStoreError } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
@@ -129,6 +130,32 @@ describe('an error', () => {
       status: 503,
       cause,
     })
+  })
+})
+
+describe('what console.error prints', () => {
+  it('of an outage is one line, with what the database said, since each request of it is logged', () => {
+    const refused = Object.assign(new Error('connect ECONNREFUSED\n  10.1.2.3:6379'), { code: 'ECONNREFUSED' })
+    const cause = new SessionStoreError('read', 'not-applied', 'read: the store failed', { cause: refused })
+    const [code, said] = ['ERR_SESSION_STORE: read: the store failed', 'connect ECONNREFUSED 10.1.2.3:6379']
+    expect(inspect(cause)).toBe(`${code}; ECONNREFUSED: ${said}`)
+    const again = new SessionStoreError('update', 'unknown', 'update: the store failed', { cause })
+    expect(inspect(again)).toBe(`ERR_SESSION_STORE: update: the store failed; ${code}; ECONNREFUSED: ${said}`)
+    expect(inspect(new SessionError('ERR_SESSION_CONFLICT', 'gave up'))).toBe('ERR_SESSION_CONFLICT: gave up')
+  })
+
+  it.each([null, 'full', Symbol('full'), Object.create(null), { text: 'a\nb' }])(
+    'of an outage is one line whatever the store threw: %o',
+    cause => {
+      const outage = new SessionStoreError('read', 'not-applied', 'read: the store failed', { cause })
+      expect(inspect(outage)).toMatch(/^ERR_SESSION_STORE: read: the store failed; .+$/)
+      const circle = Object.assign(outage, { cause: outage })
+      expect(inspect(circle)).not.toContain('\n')
+    },
+  )
+
+  it('of all else has the stack, as of any error', () => {
+    expect(inspect(new SessionError('ERR_SESSION_DATA', 'a function'))).toMatch(/errors\.test\.ts:\d+/)
   })
 })
 

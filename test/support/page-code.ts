@@ -77,9 +77,11 @@ export interface Module {
   readonly markers: ReadonlyMap<string, string>
 }
 
+const isCode = ({ language, markers }: Block) => (language === 'ts' || language === 'js') && !markers.has('initial')
+
 export function modulesOf(page: string): Module[] {
   const modules: { blocks: Block[]; program: string | undefined }[] = []
-  for (const block of blocksOf(page).filter(({ language }) => language === 'ts' || language === 'js')) {
+  for (const block of blocksOf(page).filter(isCode)) {
     const program = block.markers.get('program')
     const earlier = block.markers.has('continues')
       ? modules.at(-1)
@@ -99,25 +101,31 @@ export function modulesOf(page: string): Module[] {
       })
       .join('')
     const markers = new Map(blocks.flatMap(block => [...block.markers]))
-    const code = markers.has('program') && page.startsWith('docs/guide/') ? inStart(own, markers.get('initial')) : own
+    const code = markers.has('program') && page.startsWith('docs/guide/') ? inStart(own, initialOf([page])) : own
     return { place, page, language: language as 'ts' | 'js', code: preludeOf(code, language === 'ts') + code, markers }
   })
 }
 
 export const START = 'docs/start.md'
-/** The guides add routes to the program of the page Start, and what they name in `initial: …` to the data of a session. */
-function inStart(routes: string, initial = ''): string {
+/** What guides add to the data of a session. */
+const initialOf = (pages: readonly string[]) =>
+  pages
+    .flatMap(blocksOf)
+    .flatMap(({ code, markers }) => (markers.has('initial') ? code : []))
+    .join('')
+
+/** The guides add routes to the program of the page Start, and lines to its `initial`: each where it says so. */
+function inStart(routes: string, initial: string): string {
   const [{ code }] = modulesOf(START) as [Module]
   const places = ['// More routes go here.', "notice: '' })"] as const
   for (const place of places) if (code.split(place).length !== 2) throw new Error(`${START} has "${place}" once`)
-  return code.replace(places[0], () => routes).replace(places[1], () => `notice: '', ${initial} })`)
+  return code.replace(places[0], () => routes).replace(places[1], () => `notice: '',\n${initial} })`)
 }
 
 /** The program of Start with the code of several guides. */
 export function guidesInStart(pages: readonly string[]): string {
   const blocks = pages.flatMap(blocksOf).filter(({ markers }) => markers.has('program'))
-  const initial = blocks.flatMap(({ markers }) => markers.get('initial') ?? [])
-  return inStart(blocks.map(({ code }) => code).join('\n'), initial.join(', '))
+  return inStart(blocks.map(({ code }) => code).join('\n'), initialOf(pages))
 }
 
 /** The files beside the modules of a page: what the page saves under a name, and the store that is not of the page. */

@@ -1,9 +1,9 @@
 'use server'
 import { refresh } from 'next/cache'
 import { redirect } from 'next/navigation'
-import { text } from '../lib/body'
-import { visits } from '../lib/sessions'
-import { users } from '../lib/users'
+import { visits } from '@/lib/sessions'
+import { text } from '@/lib/text'
+import { users } from '@/lib/users'
 
 export async function logIn(form: FormData) {
   const user = await users.authenticate(text(form.get('username')), text(form.get('password')))

@@ -1,4 +1,4 @@
-import { visits } from '../lib/sessions'
+import { visits } from '@/lib/sessions'
 import { addCoat, logIn, logOut } from './actions'
 
 export default async function Page({ searchParams }: PageProps<'/'>) {

@@ -1,9 +1,5 @@
 export const refusal = (status: number, error: string) => Response.json({ error }, { status })
 
-/** A field of what a client sent: a text that is not long; anything else is the empty text, which is nobody's. */
-export const text = (field: unknown): string =>
-  typeof field === 'string' && field.length <= 200 && !field.includes('\0') ? field : ''
-
 /** The body as JSON, or the answer to one that is none, or too large: Next has no limit. */
 export async function readJson(request: Request): Promise<Record<string, unknown> | Response> {
   if (!(Number(request.headers.get('content-length') ?? Number.NaN) <= 16_384)) return refusal(413, 'body_too_large')

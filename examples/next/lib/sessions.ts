@@ -7,6 +7,7 @@ import { cookies, headers } from 'next/headers'
 const open = () =>
   new SessionManager({
     store: new MemoryStore(),
+    userIds: 'string',
     rememberFor: '30d',
     initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
   })

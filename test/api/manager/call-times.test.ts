@@ -115,7 +115,7 @@ const VERBS: Record<
   sweep: { run: at => at.sessions.sweep() },
 }
 
-it.each(Object.entries(VERBS))('%s: each call is told the time, and when the verb gives up', async (_, verb) => {
+it.each(Object.entries(VERBS))('%s: each call is told the time, and when the verb gives up', async (name, verb) => {
   const at = await setUp(verb.options)
   await verb.before?.(at)
   at.clock.advance(1)
@@ -125,11 +125,15 @@ it.each(Object.entries(VERBS))('%s: each call is told the time, and when the ver
   const after = performance.now()
   const told = at.store.calls.map(({ args }) => args.at(-1))
   expect(told).not.toEqual([])
+  // What began with a token is looked for by the slowest clock: it has to end where another node holds it for live.
+  const isBySlowest = ({ verb, args }: (typeof at.store.calls)[number]) =>
+    name !== 'list' && verb === 'listUser' && args[1] === 'session'
+  const nowOf = (call: (typeof at.store.calls)[number]) => at.clock() - (isBySlowest(call) ? CLOCK_TOLERANCE : 0)
   const [{ deadline }] = told
   const time = TIMEOUT * (verb.share ?? 1)
   expect(deadline).toBeGreaterThanOrEqual(before + time)
   expect(deadline).toBeLessThanOrEqual(after + time)
-  expect(told).toEqual(told.map(() => ({ now: at.clock(), deadline })))
+  expect(told).toEqual(at.store.calls.map(call => ({ now: nowOf(call), deadline })))
 })
 
 it.each(['invalidateAll', 'updateUserSessions'] as const)(

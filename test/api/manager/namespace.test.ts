@@ -1,5 +1,6 @@
 import { SessionManager } from 'coatcheck'
 import { openVisit } from 'coatcheck/custom-server'
+import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore, faults } from '../../support/barrier-store.ts'
@@ -31,6 +32,35 @@ it('a tenant of a subclass has its methods and its fields', async () => {
   expect(sessions.log).toEqual(['destroy'])
   expect(await tenant.get(session.secret)).toBeNull()
   expect(() => tenant.namespace('other')).toThrow('no namespaces of its own')
+})
+
+it('a login at a second tenant of one host has a cookie of its own, and leaves the first one’s to its logout', async () => {
+  const { sessions } = setUp()
+  const visitsOf = (name: string) => fetchVisits(sessions.namespace(name), { cookie: { name: `session_${name}` } })
+  const [acme, globex] = [visitsOf('acme'), visitsOf('globex')]
+  const jar = new Map<string, string>()
+  const ask = async (visits: typeof acme, verb: 'logIn' | 'logOut') => {
+    const cookie = [...jar].map(pair => pair.join('=')).join('; ')
+    const request = new Request('https://shop.example/', { method: 'POST', headers: { cookie } })
+    const { headers } = await visits.handle(request, async visit => {
+      await (verb === 'logIn' ? visit.logIn({ user }) : visit.logOut())
+      return new Response()
+    })
+    for (const line of headers.getSetCookie()) {
+      const [, name, value] = /^([^=]+)=([^;]*)/.exec(line)!
+      if (value) jar.set(name!, value)
+      else jar.delete(name!)
+    }
+    const lists = ['acme', 'globex'].map(async name => (await sessions.namespace(name).list(42)).length)
+    return [[...jar.keys()], await Promise.all(lists)]
+  }
+  expect(await ask(acme, 'logIn')).toEqual([['session_acme'], [1, 0]])
+  expect(await ask(globex, 'logIn')).toEqual([
+    ['session_acme', 'session_globex'],
+    [1, 1],
+  ])
+  expect(await ask(globex, 'logOut')).toEqual([['session_acme'], [1, 0]])
+  expect(await ask(acme, 'logOut')).toEqual([[], [0, 0]])
 })
 
 describe('a tenant that is asked for at each request', () => {

@@ -106,6 +106,18 @@ describe('on nodes whose clocks are up to five minutes apart', () => {
     expect(at.store.counts()).toEqual({ read: 1 })
   })
 
+  it('a logout ends what the device had before, where a slower node holds it for live', async () => {
+    const at = setUp({ idleTimeout: '30m' })
+    const slower = at.manager({ now: () => at.clock() - 4 * MINUTE })
+    const before = (await slower.redeemRememberToken((await device(at)).token))!
+    at.clock.advance(28 * MINUTE)
+    expect(await at.sessions.get(before.session.secret)).toBeNull()
+    const { session } = (await at.sessions.redeemRememberToken(before.token!))!
+    expect(await slower.get(before.session.secret, { touch: false })).not.toBeNull()
+    await at.sessions.destroy(session)
+    expect(await slower.get(before.session.secret)).toBeNull()
+  })
+
   it('a stolen token whose answer the victim never used is found out at the second use of the next one, by either', async () => {
     for (const isThiefFirst of [false, true]) {
       const at = setUp()

@@ -105,6 +105,17 @@ describe('a session that began with longer time limits', () => {
   })
 })
 
+it('a session that began with shorter time limits may be idle for longer from its next use on, and lives as long as it was to', async () => {
+  const { clock, node } = setUp()
+  const session = await node({ idleTimeout: '30m', absoluteTimeout: '12h' }).create({ user })
+  const after = node({ idleTimeout: '2h', absoluteTimeout: '24h' })
+  clock.advance(29 * MINUTE)
+  expect(await after.get(session.secret)).toMatchObject({
+    expiresAt: clock() + 2 * HOUR,
+    absoluteExpiresAt: session.absoluteExpiresAt,
+  })
+})
+
 it('a remember token and what it began are held to today’s limits too, a session that was never used as well', async () => {
   const { clock, node, before } = setUp()
   const session = await before.create({ user })

@@ -1,9 +1,13 @@
-// What docs/deployment.md says of proxies, containers and development servers, as their requests arrive here.
+// What docs/deployment.md says of proxies, containers, renderers and development servers, as their requests arrive here.
 // Behind a real nginx: nginx.test.ts.
-import { type IncomingMessage, ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import { request as ask, createServer, type IncomingMessage, ServerResponse } from 'node:http'
+import { join } from 'node:path'
 import { type NodeVisitsOptions, nodeVisits } from 'coatcheck/node'
 import { describe, expect, it } from 'vitest'
-import { ada, makeSessions, serve } from '../../support/edge-service.ts'
+import { ada, answerError, jar, makeSessions, serve } from '../../support/edge-service.ts'
+import { ScopedJar } from '../../support/scoped-jar.ts'
+import { memoryFolder } from '../../support/services/memory-folder.ts'
 
 /** Whether a login by a request from that address is taken for one over HTTPS, or from this machine. */
 async function isSafe(peer: string, headers: Record<string, string>, options: NodeVisitsOptions) {
@@ -121,5 +125,140 @@ describe('a login without HTTPS from another machine', () => {
   it('works where the cookie gives HTTPS up, and the cookie is not Secure', async () => {
     const { status, cookies } = await logIn(headers, { cookie: { secure: false } })
     expect([status, cookies]).toEqual([200, [expect.not.stringContaining('Secure')]])
+  })
+})
+
+it('a login by a proxy over a Unix socket needs isSecure', async () => {
+  const path = join(memoryFolder('unix'), 'app.sock')
+  const isSecure = ({ headers }: IncomingMessage) => headers['x-forwarded-proto'] === 'https'
+  for (const options of [{ trustedProxies: ['127.0.0.1', '::1'] }, { isSecure }]) {
+    const visits = nodeVisits(makeSessions().sessions, options)
+    const server = createServer((request, response) => {
+      visits
+        .of(request, response)
+        .logIn(ada)
+        .then(() => response.end())
+        .catch(error => answerError(response, error))
+    }).listen(path)
+    await once(server, 'listening')
+    const headers = { Host: 'app.example.com', 'X-Forwarded-Proto': 'https' }
+    const [answer] = await once(ask({ socketPath: path, method: 'POST', headers, agent: false }).end(), 'response')
+    expect(answer.resume().statusCode).toBe('isSecure' in options ? 200 : 403)
+    await once(server.close(), 'close')
+  }
+})
+
+describe('behind Firebase Hosting, which passes on the cookie __session alone,', () => {
+  const onlyOne = (cookies: string[]) =>
+    jar(cookies)
+      .split('; ')
+      .filter(cookie => cookie.startsWith('__session='))
+      .join('')
+  const edge: NodeVisitsOptions = {
+    cookie: { name: '__session' },
+    isSecure: ({ headers }) => headers['x-forwarded-proto'] === 'https',
+    trustedOrigins: ['https://shop.web.app'],
+  }
+
+  it('a user stays logged in under that name, and old browsers, which send Origin alone, log in', async () => {
+    const { send } = await serve(
+      async (visit, request, response) => {
+        if (request.method === 'POST') await visit.logIn(ada)
+        response.end((await visit.get())?.user?.name ?? 'nobody')
+      },
+      { edge },
+    )
+    const headers = { host: 'shop-x.run.app', 'x-forwarded-proto': 'https', origin: 'https://shop.web.app' }
+    const { cookies } = await send('/login', { method: 'POST', headers })
+    const cookie = onlyOne(cookies)
+    expect(cookie).not.toBe('')
+    expect((await send('/', { headers: { ...headers, cookie } })).body).toBe('ada')
+  })
+})
+
+describe('two services on one host', () => {
+  it.each([
+    ['take each other’s login away', {}, ['nobody', 'ada']],
+    ['go on beside each other with names of their own', { cookie: { name: 'other_id' } }, ['ada', 'ada']],
+  ] as const)('%s', async (_, edge, expected) => {
+    const answer = (options: NodeVisitsOptions) =>
+      serve(
+        async (visit, request, response) => {
+          if (request.method === 'POST') await visit.logIn(ada)
+          response.end((await visit.get())?.user?.name ?? 'nobody')
+        },
+        { edge: options },
+      )
+    const services = [await answer({}), await answer(edge)]
+    // Cookies know no ports.
+    const browser = new ScopedJar(services[0]!.clock)
+    const go = async ({ send }: (typeof services)[number], method: string) => {
+      const headers = { host: 'localhost', cookie: browser.header('localhost', '/') }
+      const { body, cookies } = await send('/', { method, headers })
+      browser.take(cookies, 'localhost')
+      return body
+    }
+    for (const service of services) expect(await go(service, 'POST')).toBe('ada')
+    const found = []
+    for (const service of services) found.push(await go(service, 'GET'))
+    expect(found).toEqual(expected)
+  })
+})
+
+describe('an API that a renderer asks with the cookies of the browser', () => {
+  const front = 'https://www.example.com'
+  const api = (edge: NodeVisitsOptions) =>
+    serve(
+      async (visit, request, response) => {
+        if (request.url === '/login') await visit.logIn(ada)
+        if (request.method === 'POST') await visit.checkOrigin()
+        response.end((await visit.get())?.user?.name ?? 'nobody')
+      },
+      { edge },
+    )
+  const byHttps = { host: 'api.internal', 'x-forwarded-proto': 'https' }
+  const named: NodeVisitsOptions = { trustedProxies: ['127.0.0.1'] }
+
+  it('looks at the cookie if the renderer is named, and says that it was asked by HTTPS', async () => {
+    for (const [edge, headers, expected] of [
+      [named, byHttps, 'ada'],
+      [named, { host: 'api.internal' }, 'nobody'],
+      [{}, byHttps, 'nobody'],
+    ] as const) {
+      const { send, sessions } = await api(edge)
+      const { secret } = await sessions.create(ada)
+      const { body } = await send('/', { headers: { ...headers, cookie: `session_id=${secret}` } })
+      expect([headers, body]).toEqual([headers, expected])
+    }
+  })
+
+  it.each([
+    ['passed on', true, {}, 'ada'],
+    ['dropped', false, {}, 'nobody'],
+    ['dropped, with the lifetime absolute', false, { lifetime: 'absolute' }, 'ada'],
+  ] as const)('has its user logged in for hours if Set-Cookie is %s: %s', async (_, isPassedOn, cookie, expected) => {
+    const { send, clock } = await api({ ...named, cookie })
+    const browser = new ScopedJar(clock)
+    // The login goes from the browser to the API.
+    browser.take((await send('/login', { method: 'POST', headers: byHttps })).cookies, 'example.com')
+    let body = ''
+    for (let minute = 0; minute < 120; minute += 10) {
+      clock.now += 10 * 60_000
+      const asked = await send('/', { headers: { ...byHttps, cookie: browser.header('example.com', '/') } })
+      if (isPassedOn) browser.take(asked.cookies, 'example.com')
+      body = asked.body
+    }
+    expect(body).toBe(expected)
+  })
+
+  it('refuses a form of the front end without Sec-Fetch-Site, unless its origin is trusted; without any header it cannot tell', async () => {
+    const post = async (edge: NodeVisitsOptions, headers: object) =>
+      (await (await api({ ...named, ...edge })).send('/', { method: 'POST', headers: { ...byHttps, ...headers } }))
+        .status
+    expect(await post({}, { origin: front })).toBe(403)
+    expect(await post({}, { origin: front, 'sec-fetch-site': 'same-origin' })).toBe(200)
+    expect(await post({ trustedOrigins: [front] }, { origin: front })).toBe(200)
+    expect(await post({ trustedOrigins: [front] }, { origin: 'https://evil.example' })).toBe(403)
+    expect(await post({}, {})).toBe(200)
   })
 })

@@ -70,6 +70,8 @@ const changes: readonly [string, CookieOptions, CookieOptions][] = [
   ['a shorter path', { path: '/app' }, { path: '/' }],
   ['a longer path', { path: '/' }, { path: '/app' }],
   ['partitions', embedded, { ...embedded, partitioned: true }],
+  ['another SameSite', {}, { sameSite: 'strict' }],
+  ['another lifetime', {}, { lifetime: 'absolute' }],
 ]
 
 describe.each(['node', 'fetch'] as const)('after a deploy with %s', kind => {
@@ -131,19 +133,33 @@ describe.each(['node', 'fetch'] as const)('after a deploy with %s', kind => {
     }
   })
 
-  it('while nodes of both versions run a browser stays logged in at each', async () => {
+  /** A node with the cookie of before, and one with another. */
+  async function both(cookie: CookieOptions) {
     const made = makeSessions({ rememberFor: '30d' })
     const other = makeSessions({ rememberFor: '30d', store: made.store, now: () => made.clock.now })
-    const nodes = [
-      await servers[kind](made.sessions, {}),
-      await servers[kind](other.sessions, { cookie: { domain: 'example.com' } }),
-    ] as const
+    const nodes = [await servers[kind](made.sessions, {}), await servers[kind](other.sessions, { cookie })] as const
     const jar = new ScopedJar(made.clock)
     const browse = async (node: 0 | 1, page: string) => {
       const { body, cookies } = await nodes[node](`/app/${page}`, jar.header(HOST, `/app/${page}`))
       jar.take(cookies, HOST)
       return body
     }
+    return { made, browse }
+  }
+
+  it.each([
+    ['names a browser has a session at each', { name: 'sid' }, 'ada'],
+    ['prefixes a login at one ends that at the other', { hostPrefix: true }, 'nobody'],
+  ] as const)('while nodes run with different %s', async (_, cookie, before) => {
+    const { browse } = await both(cookie)
+    await browse(0, 'login')
+    expect(await browse(1, '')).toBe('nobody')
+    await browse(1, 'login')
+    expect([await browse(0, ''), await browse(1, '')]).toEqual([before, 'ada'])
+  })
+
+  it('while nodes of both versions run a browser stays logged in at each', async () => {
+    const { made, browse } = await both({ domain: 'example.com' })
     for (const node of [0, 1, 1, 0] as const) {
       expect(await browse(node, 'login')).toBe('ada')
       for (const each of [0, 1, 0] as const) expect([node, await browse(each, '')]).toEqual([node, 'ada'])

@@ -16,28 +16,29 @@ const NOTHING_LISTENS = 'nothing listens there: start the server, or correct hos
 const WRONG_PASSWORD = 'the server refuses this user or password: correct the URL'
 const RIGHTS = 'grant this user the rights that the page of its store lists'
 
-/** What it finds: each check with what to do, or 'ok'. */
+/** What it finds: each check with what to do, or 'ok'. The exit code tells of what is wrong, and of no risk. */
 async function found(url: string, ...options: string[]) {
   const { code, out, err } = await runCommand(['doctor', url, '--json', ...options])
   expect(out + err).not.toContain('hunter2')
   const checks = out
     .split('\n')
     .filter(Boolean)
-    .map(line => JSON.parse(line) as { check: string; ok: boolean; text: string; todo: string | null })
-  const wrong = checks.filter(({ ok }) => !ok).length
-  expect([code, err]).toEqual(
-    wrong === 0 ? [0, ''] : [1, expect.stringContaining(`${wrong} of ${checks.length} checks failed`)],
-  )
-  for (const { ok, todo } of checks) expect(ok).toBe(todo === null)
+    .map(line => JSON.parse(line) as { check: string; verdict: string; text: string; todo: string | null })
+  const wrong = checks.filter(({ verdict }) => verdict === 'wrong').map(({ check }) => check)
+  const last = expect.stringContaining(`${wrong.length} WRONG (${wrong.join(', ')})`)
+  expect([code, err]).toEqual(wrong.length === 0 ? [0, ''] : [1, last])
+  for (const { verdict, todo } of checks) expect(verdict === 'ok').toBe(todo === null)
   return Object.fromEntries(checks.map(({ check, todo }) => [check, todo ?? 'ok']))
 }
+
+const KEEP = expect.stringContaining('set appendonly yes')
 
 afterEach(() => {
   vi.useRealTimers()
 })
 
 describeEngine('redis', 'coatcheck doctor at Redis', () => {
-  it('finds nothing wrong, and leaves nothing', async () => {
+  it('finds nothing wrong, counts a risk, and leaves nothing', async () => {
     const server = await startRedis(['--requirepass', PASSWORD])
     const url = server.url.replace('://', `://:${PASSWORD}@`)
     try {
@@ -46,14 +47,15 @@ describeEngine('redis', 'coatcheck doctor at Redis', () => {
         version: 'ok',
         clock: 'ok',
         role: 'ok',
-        persistence: 'ok',
+        persistence: KEEP,
         eviction: 'ok',
         session: 'ok',
       }
       expect(await found(url)).toEqual(all)
-      const { out } = await runCommand(['doctor'], { env: { COATCHECK_STORE_URL: url } })
+      const { code, out, err } = await runCommand(['doctor'], { env: { COATCHECK_STORE_URL: url } })
+      expect([code, err]).toEqual([0, '6 ok, 1 RISK (persistence)\n'])
       expect(out).toMatch(
-        /^ok {5}connection: Redis at 127\.0\.0\.1\nok {5}version: Redis [\d.]+\nok {5}clock: .*\nok {5}role: a primary\nok {5}persistence: no append-only file: .*\nok {5}eviction: .*\nok {5}session: one was written, read, changed and ended in \d+ ms\n$/,
+        /^ok {5}connection: Redis at 127\.0\.0\.1\nok {5}version: Redis [\d.]+\nok {5}clock: .*\nok {5}role: a primary\nRISK {3}persistence: no append-only file: .*\n {7}set appendonly yes, .*\nok {5}eviction: .*\nok {5}session: one was written, read, changed and ended in \d+ ms\n$/,
       )
       expect((await runCommand(['count'], { env: { COATCHECK_STORE_URL: url } })).out).toBe('0 live sessions.\n')
       vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 120_000 })
@@ -66,14 +68,14 @@ describeEngine('redis', 'coatcheck doctor at Redis', () => {
     expect(await found(url)).toEqual({ connection: NOTHING_LISTENS })
   })
 
-  it('finds a Redis that is full, and says whether it keeps an append-only file', async () => {
+  it('finds a Redis that is full, and one that keeps no append-only file', async () => {
     const server = await startRedis(['--maxmemory', '1', '--maxmemory-policy', 'noeviction'])
-    const persistence = async () => /persistence: (.*)/.exec((await runCommand(['doctor', server.url])).out)?.[1]
+    const persistence = async () => /.*persistence: .*/.exec((await runCommand(['doctor', server.url])).out)?.[0]
     try {
       expect(await found(server.url)).toMatchObject({ session: expect.stringContaining('raise its maxmemory') })
-      expect(await persistence()).toContain('a restart may log everyone out')
+      expect(await persistence()).toMatch(/^RISK .* a restart may log everyone out/)
       await server.cli('CONFIG', 'SET', 'appendonly', 'yes')
-      expect(await persistence()).toBe('an append-only file')
+      expect(await persistence()).toBe('ok     persistence: an append-only file')
     } finally {
       await server.stop()
     }
@@ -85,7 +87,9 @@ describeEngine('redis', 'coatcheck doctor at Redis', () => {
       const evicting = await found(server.url)
       expect(evicting).toMatchObject({ eviction: expect.stringContaining('noeviction') })
       expect(evicting).not.toHaveProperty('session')
-      expect(await found(server.url, '--allow-eviction')).toMatchObject({ eviction: 'ok', session: 'ok' })
+      expect((await runCommand(['doctor', server.url, '--allow-eviction'])).err).toBe(
+        '5 ok, 2 RISK (persistence, eviction)\n',
+      )
       await server.cli('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
       await server.cli(
         'ACL',

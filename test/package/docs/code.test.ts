@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cheapPasswords } from '../../support/example-service.ts'
-import { filesOf, type Module, modulesOf, problemsOf, runnable, START } from '../../support/page-code.ts'
-import { BLOCKS, type Block, PAGES, read, root } from '../../support/pages.ts'
+import { filesOf, guidesInStart, type Module, modulesOf, problemsOf, runnable, START } from '../../support/page-code.ts'
+import { BLOCKS, type Block, blocksOf, PAGES, prose, read, root } from '../../support/pages.ts'
 import { build } from '../../support/scripts/build.mjs'
 import { describeEngine, type EngineName } from '../../support/services/engines.ts'
 import { startMariadb } from '../../support/services/mariadb.ts'
@@ -17,6 +17,8 @@ import { startRedis, startRedisCluster } from '../../support/services/redis.ts'
 
 const run = promisify(execFile)
 const MODULES = PAGES.flatMap(modulesOf)
+/** In the order of their index. */
+const GUIDES = [...prose('docs/guide.md').matchAll(/\]\((guide\/[\w-]+\.md)\)/g)].map(([, path]) => `docs/${path}`)
 const REASON = /^\w.{8,}/
 
 /** Which servers a block talks to. */
@@ -110,9 +112,16 @@ describe('the code of the pages', () => {
       'server',
       'initial',
       'from',
+      'tab',
     ]
     for (const { place, markers } of BLOCKS) for (const name of markers.keys()) expect(known, place).toContain(name)
   })
+
+  it('compiles with all guides pasted into Start, one after the other', () => {
+    expect(GUIDES.length).toBeGreaterThan(10)
+    const all = { place: 'Start with its guides', page: START, code: guidesInStart(GUIDES) }
+    expect(problemsOf([{ ...all, language: 'ts', markers: new Map() }])).toEqual([])
+  }, 180_000)
 
   it('compiles', () => {
     const compiled = MODULES.filter(({ markers }) => !['not run', 'file', 'from'].some(marker => markers.has(marker)))
@@ -272,6 +281,7 @@ const programOf = ({ page, markers }: Block) =>
   modulesOf(markers.get('curl') === 'start' ? START : page).find(
     module => module.markers.get('program') === markers.get('curl'),
   )
+const talkOf = (page: string) => blocksOf(page).filter(({ markers }) => markers.has('curl'))
 
 for (const servers of ['memory', 'postgresql'] as const) {
   const talks = [...TALKS].filter(([, [block]]) => {
@@ -285,48 +295,55 @@ for (const servers of ['memory', 'postgresql'] as const) {
     }, 240_000)
     afterAll(() => database?.stop())
 
-    it.each(talks)(
+    // A guide speaks to a service that has come as far as the end of Start.
+    const told = talks.map(([talk, blocks]): readonly [string, Stage[]] => {
+      const isGuide = blocks[0]!.page.startsWith('docs/guide/')
+      return [talk, [{ blocks: isGuide ? [...talkOf(START), ...blocks] : blocks, code: programOf(blocks[0]!)?.code }]]
+    })
+    const pasted = [START, ...GUIDES].map((page, at) => ({
+      blocks: talkOf(page),
+      code: guidesInStart(GUIDES.slice(0, at)),
+    }))
+    if (servers === 'postgresql')
+      told.push(['Start with one guide after the other', pasted.filter(({ blocks }) => blocks.length > 0)])
+
+    it.each(told)(
       'of %s are what curl prints',
-      async (_, blocks) => {
-        const [first] = blocks as [Block]
-        const { page, place, markers } = first
-        const port = await freePort()
+      async (_, stages) => {
         const cwd = mkdtempSync(join(folder, 'curl-'))
-        const env = { ...environment, PORT: `${port}`, STORE_URL: 'memory:', ...database.env }
         if ('clean' in database) await database.clean()
-        const serve = (file: string, folder: string) =>
-          start(process.execPath, ['--import', cheapPasswords, file], { cwd: folder, env })
-        const name = markers.get('curl')
-        let server: Running
-        if (name === undefined) server = serve(markers.get('server') ?? 'examples/server.mjs', root)
-        else {
-          const program = programOf(first)
-          expect(program, `the program ${name}`).toBeDefined()
-          const file = join(folderOf(page), `${name}.mjs`)
-          writeFileSync(file, runnable(program!.code).replaceAll(/\b3000\b/g, `${port}`))
-          server = serve(file, folderOf(page))
-        }
-        try {
-          await until(`${place} listens`, () => reach(port), { server })
-          if (page.startsWith('docs/guide/')) await signUp(port)
-          for (const block of blocks) await expectTranscript(block, port, cwd)
-        } finally {
-          await server.stop()
+        for (const { blocks, code } of stages) {
+          const port = await freePort()
+          const env = { ...environment, PORT: `${port}`, STORE_URL: 'memory:', ...database.env }
+          const serve = (file: string, folder: string) =>
+            start(process.execPath, ['--import', cheapPasswords, file], { cwd: folder, env })
+          const { page, place, markers } = blocks.at(-1)!
+          const name = markers.get('curl')
+          let server: Running
+          if (name === undefined) server = serve(markers.get('server') ?? 'examples/server.mjs', root)
+          else {
+            expect(code, `the program ${name}`).toBeDefined()
+            const file = join(folderOf(page), `${name}.mjs`)
+            writeFileSync(file, runnable(code!).replaceAll(/\b3000\b/g, `${port}`))
+            server = serve(file, folderOf(page))
+          }
+          try {
+            await until(`${place} listens`, () => reach(port), { server })
+            for (const block of blocks) await expectTranscript(block, port, cwd)
+          } finally {
+            await server.stop()
+          }
         }
       },
-      90_000,
+      240_000,
     )
   })
 }
 
-/** Each guide begins where the page Start ends, with the user that signs up there. */
-async function signUp(port: number) {
-  const response = await fetch(`http://127.0.0.1:${port}/signup`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ name: 'ada', password: 'correct horse' }),
-  })
-  expect(response.status).toBe(201)
+/** A program, and what is said to it. */
+interface Stage {
+  readonly blocks: Block[]
+  readonly code: string | undefined
 }
 
 const reach = (port: number) =>

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { drawAll } from '../../../docs/.vitepress/diagrams.mjs'
 import { llmsFull, llmsIndex } from '../../../docs/.vitepress/llms.mjs'
-import { SECTIONS } from '../../../docs/.vitepress/pages.mjs'
+import { DESCRIPTIONS, describe as describePage, SECTIONS } from '../../../docs/.vitepress/pages.mjs'
 import { MiniSearch, QUESTIONS, searchOptions, unanswered } from '../../../docs/.vitepress/search.mjs'
 import { PAGES, prose, read } from '../../support/pages.ts'
 
@@ -26,7 +26,8 @@ describe('the search', () => {
     return parts.map((part, index) => {
       const end = part.indexOf('\n')
       const own = part.slice(0, end)
-      return { id: `${addressOf(page)}.html#${index}`, title: own, titles: index === 0 ? [] : [title], text: part }
+      const text = index === 0 ? `${describePage(page.replace('docs/', ''))} ${part}` : part
+      return { id: `${addressOf(page)}.html#${index}`, title: own, titles: index === 0 ? [] : [title], text }
     })
   })
   // Nothing could answer better than a member of the API that is called like the question.
@@ -54,12 +55,45 @@ describe('the search', () => {
   })
 })
 
+describe('the table of the front page', () => {
+  it('has the numbers of the first row that Compare has for each library', () => {
+    const rows = (page: string, first: RegExp) =>
+      read(page)
+        .split('\n')
+        .filter(line => first.test(line))
+        .map(line =>
+          line
+            .split('|')
+            .slice(1, -1)
+            .map(cell => cell.trim()),
+        )
+    const shown = rows('docs/index.md', /^\| [^|]+ \| \d/)
+    expect(shown.length).toBeGreaterThan(4)
+    for (const [library, ...counts] of shown) {
+      const asked = rows('docs/compare.md', /^(?:\|[^|]+){2}\| \d/).find(([name]) => name!.startsWith(library!))!
+      expect([library, ...counts]).toEqual([library, ...asked.slice(2, 5).map(cell => `${Number.parseInt(cell, 10)}`)])
+    }
+  })
+})
+
+describe('the description of a page', () => {
+  it('is a sentence of its own that a search engine shows whole', () => {
+    const all = [...DESCRIPTIONS.values()]
+    expect(new Set(all).size).toBe(all.length)
+    for (const [link, text] of DESCRIPTIONS) expect(text, link).toMatch(/^[A-Za-z].{20,153}\.$/)
+  })
+})
+
 describe('llms.txt', () => {
-  it('names each page, and llms-full.txt has each, without what only tests read', () => {
-    const names = llmsIndex()
+  it('is in the repository as the pages have it: `node docs/.vitepress/llms.mjs` writes it', () => {
+    expect(read('llms.txt')).toBe(llmsIndex())
+  })
+
+  it('leads to each page, and llms-full.txt has each, without what only tests read', () => {
+    const names = read('llms.txt')
     const all = llmsFull()
     for (const page of OWN) {
-      expect(names).toContain(`(${addressOf(page) === '/' ? '/index' : addressOf(page)}.html)`)
+      expect(names).toContain(`](${page}): ${DESCRIPTIONS.get(addressOf(page))}\n`)
       expect(all).toContain(`\n<!-- ${page} -->\n\n${read(page).match(/^# .*$/m)![0]}\n`)
     }
     expect(all.match(/<!-- (?!docs\/)/g)).toBeNull()

@@ -139,7 +139,8 @@ describe('the page of errors and events', () => {
   const page = 'docs/errors-and-events.md'
 
   it('lists every error, with its status', () => {
-    const codes = alternatives('src/contract/errors.ts', 'SessionErrorCode').flatMap(texts)
+    const codes = [...read('src/contract/errors.ts').matchAll(/^ {2}(ERR_\w+): \d{3},$/gm)].map(match => match[1]!)
+    expect(codes.length).toBeGreaterThan(10)
     const rows = table(page, 'Errors')
     expect(rows.map(([code]) => plain(code)).sort()).toEqual(codes.sort())
     for (const [code, status] of rows)
@@ -224,4 +225,15 @@ describe('the other tables', () => {
     const verbs = methodsIn(table('docs/methods.md', 'Of a manager'))
     expect(verbs.sort()).toEqual(methods('src/manager/manager.ts', 'SessionManager').sort())
   })
+})
+
+describe('the page of a server', () => {
+  it.each(PAGES.filter(page => page.startsWith('docs/servers/')).map(page => [page]))(
+    '%s says what CORS and the caches of its framework do',
+    page => {
+      expect(read(page)).toContain('CORS')
+      // A socket has no answer that could be kept.
+      if (!/\/(?:ws|socket-io)\.md$/.test(page)) expect(read(page)).toMatch(/\bcache/i)
+    },
+  )
 })

@@ -1,5 +1,5 @@
 // What went wrong in the field between requests, or in what a store keeps, asked of each of our stores. The name of each
-// test begins with the public number; docs/security.md lists them.
+// test begins with the public number; README.md lists them.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import type { SessionId, UserSession } from 'coatcheck'

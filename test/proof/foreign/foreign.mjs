@@ -11,10 +11,13 @@ import { parseArgs } from 'node:util'
 import { build } from '../../support/scripts/build.mjs'
 import { install } from '../../support/scripts/install.mjs'
 
-/** Tests of express-session that ask what our store refuses or promises otherwise. Each is named in docs/connect.md. */
+/** Tests of express-session, seven in all, that ask what our store refuses or promises otherwise. docs/connect.md leads here. */
 const NOT_OURS = [
+  // Three: a `maxAge` of 5 ms, which counts in whole seconds here.
   'when session expired in store',
+  // An error for a session without a cookie, which gets that of the middleware here.
   'when session without cookie property in store should pass error from inflate',
+  // IDs of 1 to 5 characters, which are refused.
   'genid option should allow custom function',
   'genid option should encode unsafe chars',
   'genid option should provide req argument',

@@ -5,7 +5,7 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it, vi } from 'vitest'
 import { BarrierStore, faults } from '../../support/barrier-store.ts'
 import { APPS, startApp } from '../../support/connect-apps.ts'
-import { HANDLERS, makeStore, serve, sidOf, userOf } from './service.ts'
+import { HANDLERS, makeStore, SECRET, serve, sidOf, userOf } from './service.ts'
 
 const MINUTE = 60_000
 const body = async (reply: Promise<{ body: string }>) => JSON.parse((await reply).body)
@@ -23,6 +23,20 @@ describe('a session', () => {
     expect(await body(one.go('/read'))).toEqual({ user: '42', cart: ['tea'] })
     expect(await sessions.revoke(42n, session.key)).toBe(true)
     expect(await body(one.go('/read'))).toEqual({})
+  })
+
+  it('goes on where the middleware has a new secret beside the old one, and not without the old one', async () => {
+    const made = makeStore()
+    const one = (await serve(HANDLERS, {}, made)).browser()
+    await one.go('/login?user=42')
+    for (const [secret, found] of [
+      [['the next secret', SECRET], { user: '42' }],
+      ['the next secret', {}],
+    ] as const) {
+      const after = (await serve(HANDLERS, { middleware: { secret: secret as string } }, made)).browser()
+      for (const [name, value] of one.cookies) after.cookies.set(name, value)
+      expect(await body(after.go('/read'))).toEqual(found)
+    }
   })
 
   it('is stored under a hash: neither the ID of the middleware nor ours reaches the store', async () => {

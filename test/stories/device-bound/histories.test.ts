@@ -86,7 +86,7 @@ class World {
       if (pathname === '/login') await visit.logIn({ user: ADA, data: { login: ++this.logins } })
       if (pathname === '/logout') await visit.logOut()
       if (pathname === '/new-id') await visit.regenerate()
-      if (pathname === '/save') await visit.update((data: any) => void (data.saved = this.now))
+      if (pathname === '/save') await visit.update((data: any) => void Object.assign(data, { saved: this.now }))
       const session = await visit.get()
       const login = session?.data.login ?? 0
       const state = await deviceState(visit)

@@ -13,7 +13,7 @@ export interface Dialect {
   request(wish: Wish): { method: string; path: string; body?: unknown; headers?: Record<string, string> }
   /** What a successful answer says. */
   value(body: any): any
-  /** Whether it has GET /account with a form, whose token POST /account asks for. */
+  /** Whether GET of where it saves is a form, whose token the POST asks for. */
   readonly hasForm: boolean
 }
 
@@ -37,6 +37,15 @@ export const rest: Dialect = {
   value: body => body,
   hasForm: true,
 }
+
+/** The same below a path, where pages have the others. */
+export const below = (folder: string): Dialect => ({
+  ...rest,
+  request(wish) {
+    const asked = rest.request(wish)
+    return { ...asked, path: folder + asked.path }
+  },
+})
 
 /** Queries and mutations of tRPC, one in each request. */
 export const trpc: Dialect = {

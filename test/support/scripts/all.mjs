@@ -1,10 +1,12 @@
 // @ts-check
 // `npm run test:all`: every engine and every package, installed first where it is missing. Arguments go to vitest.
-import { existsSync } from 'node:fs'
+// `-- --rest`: without what `npm test` asks, for who has just run that with COATCHECK_ALL_ENGINES=1.
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { missingDeviceChromium, unpackDeviceChromium } from '../services/device-chromium.mjs'
 import { install } from './install.mjs'
 import { installEngines } from './install-engines.mjs'
-import { vitest } from './vitest.mjs'
+import { root, vitest } from './vitest.mjs'
 
 /** What tests ask beyond the packages of the root, which are enough for `npm test`. */
 const PACKAGES = ['test/libraries', 'test/package/tools', 'docs', 'bench']
@@ -16,4 +18,11 @@ if (missingDeviceChromium() !== null && existsSync('/etc/debian_version')) {
   unpackDeviceChromium()
 }
 
-process.exitCode = vitest(['--project', '!proof', ...process.argv.slice(2)], { env: { COATCHECK_ALL_ENGINES: '1' } })
+const REST = '--rest'
+const wanted = process.argv.slice(2)
+/** @type {string} */
+const test = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).scripts.test
+process.exitCode = vitest(['--project', '!proof', ...wanted.filter(each => each !== REST)], {
+  env: { COATCHECK_ALL_ENGINES: '1' },
+  exclude: wanted.includes(REST) ? [...test.matchAll(/test\/\w+/g)].map(([folder]) => `${folder}/**`) : [],
+})

@@ -1,10 +1,10 @@
-// Prints, at the end of a run, which engines this machine has for the tests and which it has not, and what `npm test` has
-// left to other commands; and what was thrown
-// outside of any test, which fails a run without failing a test. Meanwhile it names what has been running for long: a run
-// that is killed because something hangs says nothing else of it.
+// Prints, at the end of a run, which engines this machine has for the tests and which it has not, what `npm test` has left to
+// other commands, and whether all that could run has passed; and what was thrown outside of any test, which fails a run
+// without failing a test. Meanwhile it names what has been running for long: a run that is killed because something hangs
+// says nothing else of it.
 import { appendFileSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Reporter, SerializedError, TestCase, TestModule } from 'vitest/node'
+import type { Reporter, SerializedError, TestCase, TestModule, TestRunEndReason } from 'vitest/node'
 import { ENGINES } from '../services/engine-list.mjs'
 import { isInstalled } from './install.mjs'
 import { table } from './table.mjs'
@@ -45,20 +45,23 @@ export default class EnginesReporter implements Reporter {
     this.#running.delete(id)
   }
 
-  onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {
+  onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[], reason: TestRunEndReason): void {
     clearInterval(this.#timer)
     const folder = process.env.COATCHECK_RESULTS
     // The summary of a CI run names them: they are thousands of lines above it.
     if (folder) for (const error of unhandled) appendFileSync(join(folder, 'unhandled.txt'), describe(error))
     // Of one file, for the person at work on it, the table is noise.
     if (modules.length < 2) return
-    const rows = Object.entries(ENGINES).map(([name, { debian, missing }]) => {
-      const reason = missing()
-      const hint = debian === null ? '' : ` (Debian: ${debian})`
-      return reason === null ? [name, 'present', ''] : [name, 'MISSING', reason + hint]
-    })
-    console.log(`\n${table([['engine', 'on this machine', 'why not'], ...rows])}\n`)
-    if (process.env.npm_lifecycle_event === 'test') console.log(`${table([LEFT_OUT_HEAD, ...leftOut()])}\n`)
+    const engines = Object.entries(ENGINES).map(([name, { debian, missing }]) => ({ name, debian, why: missing() }))
+    const [here, absent] = [engines.filter(({ why }) => why === null), engines.filter(({ why }) => why !== null)]
+    console.log(`\n  engines on this machine: ${here.map(({ name }) => name).join(', ')}\n`)
+    const rows = absent.map(({ name, debian, why }) => [name, debian === null ? why! : `${why} (Debian: ${debian})`])
+    if (absent.length > 0) console.log(`${table([['not here: its tests were skipped', 'why'], ...rows])}\n`)
+    if (process.env.npm_lifecycle_event !== 'test') return
+    console.log(`${table([LEFT_OUT_HEAD, ...leftOut()])}\n`)
+    const names = absent.map(({ name }) => name).join(', ')
+    if (reason === 'passed')
+      console.log(`All that this machine can run has passed.${names && ` Skipped for what is not here: ${names}.`}\n`)
   }
 }
 

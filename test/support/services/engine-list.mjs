@@ -48,7 +48,7 @@ const module_ = name => {
     createRequire(import.meta.url).resolve(name)
     return null
   } catch {
-    return `cannot be loaded: ${name} (Node ${process.versions.node})`
+    return name.startsWith('node:') ? `not in Node.js ${process.versions.node}` : 'not installed: npm ci'
   }
 }
 
@@ -65,26 +65,24 @@ const driverModules = (...names) => {
   return missing.length === 0 ? null : `not installed: ${missing.join(', ')}: npm ci --prefix test/support/drivers`
 }
 
-// Opened, not only found: what was compiled for one Node does not load in another.
-const betterSqlite = () => {
+/**
+ * Opened, not only found: what was compiled for one Node.js does not load in another, and workerd is the program of another
+ * package, that of this platform.
+ * @param {string} name
+ * @param {(module: any) => void} open
+ */
+const opened = (name, open) => {
+  const missing = driverModules(name)
+  if (missing !== null) return missing
   try {
-    const Database = createRequire(new URL('package.json', drivers))('better-sqlite3')
-    new Database(':memory:').close()
+    open(createRequire(new URL('package.json', drivers))(name))
     return null
   } catch {
-    return `cannot be loaded: npm ci --prefix test/support/drivers (Node ${process.versions.node})`
+    return `installed for another Node.js than ${process.versions.node}: npm ci --prefix test/support/drivers`
   }
 }
-
-// Opened as well: it starts the program of another package, that of this platform.
-const workerd = () => {
-  try {
-    createRequire(new URL('package.json', drivers))('miniflare')
-    return null
-  } catch {
-    return `cannot be loaded: npm ci --prefix test/support/drivers (Node ${process.versions.node})`
-  }
-}
+const betterSqlite = () => opened('better-sqlite3', Database => new Database(':memory:').close())
+const workerd = () => opened('miniflare', () => {})
 
 /**
  * The full path of Bun, among the drivers or on PATH; `null` if there is none.

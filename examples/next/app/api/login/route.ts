@@ -1,7 +1,7 @@
-import { stringify } from 'coatcheck'
-import { readJson, refusal, text } from '../../lib/body'
-import { visits } from '../../lib/sessions'
-import { users } from '../../lib/users'
+import { readJson, refusal } from '@/lib/body'
+import { visits } from '@/lib/sessions'
+import { text } from '@/lib/text'
+import { users } from '@/lib/users'
 
 export const POST = visits.route(async (visit, request) => {
   const body = await readJson(request)
@@ -13,5 +13,5 @@ export const POST = visits.route(async (visit, request) => {
     remember: body.remember === true,
     data: before => ({ cart: before.cart }),
   })
-  return new Response(stringify(session.user), { headers: { 'Content-Type': 'application/json' } })
+  return Response.json(session.user)
 })

@@ -1,5 +1,5 @@
-import { readJson, refusal } from '../../lib/body'
-import { visits } from '../../lib/sessions'
+import { readJson, refusal } from '@/lib/body'
+import { visits } from '@/lib/sessions'
 
 export const GET = visits.route(async visit => {
   const session = await visit.get()

@@ -1,4 +1,4 @@
-import { visits } from '../../lib/sessions'
+import { visits } from '@/lib/sessions'
 
 export const GET = visits.route(async visit => {
   await visit.requireUser()
@@ -11,5 +11,5 @@ export const POST = visits.route(async (visit, request) => {
   await visit.requireUser({ freshWithin: '15m' })
   await visit.checkCsrf((await request.formData()).get('csrf'))
   await visit.update({ hint: 'Saved.' })
-  return new Response(null, { status: 303, headers: { Location: '/cart' } })
+  return new Response(null, { status: 303, headers: { Location: '/api/cart' } })
 })

@@ -1,4 +1,4 @@
-import { visits } from '../../lib/sessions'
+import { visits } from '@/lib/sessions'
 
 export const POST = visits.route(async visit => {
   await visit.logOut()

@@ -1,0 +1,43 @@
+// A provider as RFC 9700 wants it: a refresh token is good once, and one that comes again ends the grant.
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
+
+export async function startProvider() {
+  const grants = new Map<string, { grant: string; isSpent: boolean }>()
+  const ended = new Set<string>()
+  const count = { refreshed: 0, reused: 0 }
+  /** What a request for a token waits for. */
+  const at = { gate: async (): Promise<void> => {}, failures: 0 }
+  const issue = (grant: string) => {
+    const token = randomUUID()
+    grants.set(token, { grant, isSpent: false })
+    return token
+  }
+  const server = createServer(async (request, response) => {
+    const { refresh } = (await json(request)) as { refresh: string }
+    await at.gate()
+    const token = grants.get(refresh)
+    const answer = (status: number, body: object) => response.writeHead(status).end(JSON.stringify(body))
+    if (at.failures-- > 0) return answer(503, {})
+    if (token?.isSpent) {
+      count.reused++
+      ended.add(token.grant)
+    }
+    if (token === undefined || ended.has(token.grant)) return answer(400, {})
+    token.isSpent = true
+    count.refreshed++
+    return answer(200, { access: `of ${token.grant}: ${count.refreshed}`, refresh: issue(token.grant) })
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    count,
+    at,
+    grant: (name: string) => issue(name),
+    isEnded: (name: string) => ended.has(name),
+    stop: () => new Promise(resolve => server.close(resolve).closeAllConnections()),
+  }
+}
