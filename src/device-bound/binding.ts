@@ -1,10 +1,10 @@
 // The binding of a session to a device: one text in the session's data, as long at the login as it will ever be, so that no
 // later step fails for want of room. It helps no reader of the store: the key of the device is public, and what browsers get
 // is made with the session's secret too.
+import { timingSafeEqual } from 'node:crypto'
 import { CLOCK_TOLERANCE } from '../contract/store.ts'
 import { hashOf, hmac, newSalt } from '../session/id.ts'
 import type { AnySession, SessionInfo } from '../session/session.ts'
-import { isSame } from './proof.ts'
 
 /** How long an offer is open, in ms: a minute for the slowest browser, plus the tolerance of clocks. */
 export const OFFER_LIFE = 60_000 + CLOCK_TOLERANCE
@@ -60,12 +60,9 @@ export const nameOf = ({ key }: Binding): string => hashOf(`device\0${key}`).sli
 const stamp = (session: AnySession, { key }: Binding, device: string, purpose: string, time: number): string =>
   `${time.toString(36)}.${hmac(session.csrfToken, ['device', purpose, key, device, time].join('\0'))}`
 
-/** The challenge of the offer: it goes into the response in which the session begins, and into no other. */
-export const offerChallenge = (session: AnySession, binding: Binding): string =>
-  stamp(session, binding, '', 'offer', binding.at)
-
-export const refreshChallenge = (session: AnySession, binding: Binding, time: number): string =>
-  stamp(session, binding, binding.device, 'refresh', time)
+/** What a proof has to sign. Without a device it is that of the offer, made when the session begins: it goes into that response alone. */
+export const challengeFor = (session: AnySession, binding: Binding, device: string, time: number): string =>
+  stamp(session, binding, device, 'challenge', time)
 
 /** A value of the bound cookie: which binding it is of, and when it was made. Without a device it is that of the offer. */
 export const valueFor = (session: AnySession, binding: Binding, device: string, time: number): string =>
@@ -75,5 +72,6 @@ export const valueFor = (session: AnySession, binding: Binding, device: string, 
 export function isMade(text: string, make: (time: number) => string, lifetime: number, now: number): boolean {
   const time = Number.parseInt(text.split('.').at(-2) ?? '', 36)
   const isInTime = now >= time - CLOCK_TOLERANCE && now < time + lifetime + CLOCK_TOLERANCE
-  return isInTime && isSame(text, make(time))
+  const [given, made] = [Buffer.from(text), Buffer.from(make(time))]
+  return isInTime && given.length === made.length && timingSafeEqual(given, made)
 }

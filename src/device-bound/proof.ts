@@ -1,7 +1,7 @@
 // The proof that a browser has the private key of a session: a JWS in compact form (RFC 7515), as Device Bound Session
 // Credentials uses it (https://w3c.github.io/webappsec-dbsc/#format-jwt). Pure functions: they know no session, no clock
 // and no store. Whether `jti` is a challenge of the session, and still good, is for the caller to say.
-import { createPublicKey, type KeyObject, timingSafeEqual, verify } from 'node:crypto'
+import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 
 /** The one that is offered (RFC 7518, section 3.4): ECDSA with P-256 and SHA-256. */
 export const ALGORITHM = 'ES256'
@@ -80,8 +80,13 @@ function keyFrom(jwk: unknown): string | null {
   return point.every(each => bytesOf(each)?.length === COORDINATE) ? point.join('') : null
 }
 
-/** `null`: it is signed by this key. */
-function refusalOf(device: string, { signed, signature }: Proof): 'key' | 'signature' | null {
+/**
+ * Verifies a proof: it is signed by `device`, a key that was registered, or without one by the key that the proof brings. The
+ * key that signed it, or why it is refused.
+ */
+export function verifyProof(proof: Proof, device = keyFrom(proof.jwk)): { readonly key: string } | ProofRefusal {
+  if (proof.algorithm !== ALGORITHM) return 'algorithm'
+  if (device === null) return 'key'
   const [x, y] = [device.slice(0, device.length / 2), device.slice(device.length / 2)]
   let key: KeyObject
   try {
@@ -91,25 +96,9 @@ function refusalOf(device: string, { signed, signature }: Proof): 'key' | 'signa
     return 'key'
   }
   // RFC 7518, section 3.4: r and s of 32 bytes each, not DER.
-  if (signature.length !== 2 * COORDINATE) return 'signature'
-  return verify('sha256', signed, { key, dsaEncoding: 'ieee-p1363' }, signature) ? null : 'signature'
-}
-
-/** Verifies the proof that registers a key: it is signed with the key that it brings, which is returned. */
-export function verifyRegistration(proof: Proof): { readonly key: string } | ProofRefusal {
-  if (proof.algorithm !== ALGORITHM) return 'algorithm'
-  const key = keyFrom(proof.jwk)
-  return key === null ? 'key' : (refusalOf(key, proof) ?? { key })
-}
-
-/** Verifies the proof of a refresh against the registered key. `null`: it is signed by it. */
-export const verifyRefresh = (proof: Proof, key: string): ProofRefusal | null =>
-  proof.algorithm === ALGORITHM ? refusalOf(key, proof) : 'algorithm'
-
-/** Whether two texts are equal, in a time that does not depend on where they differ. */
-export function isSame(one: string, other: string): boolean {
-  const [first, second] = [Buffer.from(one), Buffer.from(other)]
-  return first.length === second.length && timingSafeEqual(first, second)
+  if (proof.signature.length !== 2 * COORDINATE) return 'signature'
+  const isGood = verify('sha256', proof.signed, { key, dsaEncoding: 'ieee-p1363' }, proof.signature)
+  return isGood ? { key: device } : 'signature'
 }
 
 /** A string of a structured field (RFC 9651, section 3.3.3) without escapes, which none of ours needs; with parameters. */

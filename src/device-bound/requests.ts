@@ -1,14 +1,14 @@
-// The two requests that browsers send by themselves: to register a key for a session, and to prove that they have it.
+// The two requests that browsers send by themselves: to register a key for a session, and to prove that they have it. Statuses
+// matter: at 400, 401, 403 without a challenge and 429 Chromium forgets the session that it keeps for the device, at 503 it
+// tries again.
 import { SessionError } from '../contract/errors.ts'
 import type { AnySession } from '../session/session.ts'
 import { warnOnce } from '../text/warn-once.ts'
 import { choose } from '../visits/choose.ts'
-import { busy, challenged, instructed, over, refused } from './answers.ts'
-import { type Asked, headerOf } from './asked.ts'
-import { bindingIn, isMade, isOpen, nameOf, offerChallenge, refreshChallenge } from './binding.ts'
-import { endStolen, tell, write } from './devices.ts'
+import { type Binding, bindingIn, challengeFor, isMade, isOpen, nameOf, OFFER_LIFE, valueFor } from './binding.ts'
+import { type Asked, endStolen, headerOf, tell, write } from './devices.ts'
 import type { Setup } from './options.ts'
-import { headerText, isSame, readProof, verifyRefresh, verifyRegistration } from './proof.ts'
+import { headerText, readProof, verifyProof } from './proof.ts'
 
 /** The answer to a request to one of the two paths; `null` for any other. Never rejects: nobody would catch it there. */
 export async function answerAt(setup: Setup, path: string, request: Asked): Promise<Response | null> {
@@ -42,14 +42,16 @@ export async function answerAt(setup: Setup, path: string, request: Asked): Prom
 async function register(setup: Setup, session: AnySession | null, text: string): Promise<Response> {
   if (session === null) return refused(401, 'no_session')
   const offer = bindingIn(session)
-  if (offer === null || !isOpen(offer, setup.now())) return refused(403, 'no_offer')
+  const now = setup.now()
+  if (offer === null || !isOpen(offer, now)) return refused(403, 'no_offer')
   const proof = readProof(text, 'registration')
   if (proof === 'malformed') return refused(400, proof)
-  if (!isSame(proof.jti, offerChallenge(session, offer))) return refused(400, 'challenge')
-  const verified = verifyRegistration(proof)
+  const make = (time: number) => challengeFor(session, offer, '', time)
+  if (!isMade(proof.jti, make, OFFER_LIFE, now)) return refused(400, 'challenge')
+  const verified = verifyProof(proof)
   if (typeof verified === 'string') return refused(400, verified)
-  const bound = { ...offer, device: verified.key, of: session.createdAt, boundAt: setup.now() }
-  const binding = await write(setup, session, now => (now?.device === '' ? bound : now))
+  const bound = { ...offer, device: verified.key, of: session.createdAt, boundAt: now }
+  const binding = await write(setup, session, before => (before?.device === '' ? bound : before))
   if (binding === null) return refused(401, 'no_session')
   // The same key again is the same registration, whose answer was lost.
   if (binding.device !== verified.key) return refused(403, 'no_offer')
@@ -64,14 +66,41 @@ async function register(setup: Setup, session: AnySession | null, text: string):
  */
 async function refresh(setup: Setup, session: AnySession | null, name: string, text?: string): Promise<Response> {
   const binding = session && bindingIn(session)
-  if (session === null || !binding?.device || nameOf(binding) !== name) return over()
+  if (session === null || !binding?.device || nameOf(binding) !== name) return answer(200, { continue: false })
   const proof = text === undefined ? null : readProof(text, 'refresh')
   if (proof === 'malformed') return refused(400, proof)
-  const make = (time: number) => refreshChallenge(session, binding, time)
+  const make = (time: number) => challengeFor(session, binding, binding.device, time)
   if (proof === null || !isMade(proof.jti, make, setup.lifetime, setup.now()))
-    return challenged(setup, session, binding)
-  const refusal = verifyRefresh(proof, binding.device)
-  if (refusal === null) return instructed(setup, session, binding)
-  if (refusal === 'signature') await endStolen(setup, session)
-  return refused(400, refusal)
+    return answer(403, { error: 'challenge' }, challenge(setup, session, binding))
+  const verified = verifyProof(proof, binding.device)
+  if (typeof verified !== 'string') return instructed(setup, session, binding)
+  if (verified === 'signature') await endStolen(setup, session)
+  return refused(400, verified)
+}
+
+const answer = (status: number, body: object, headers: Readonly<Record<string, string>> = {}): Response =>
+  Response.json(body, { status, headers: { 'Cache-Control': 'no-store', ...headers } })
+
+/** The request proves nothing, and changes nothing. */
+const refused = (status: 400 | 401 | 403, error: string): Response => answer(status, { error })
+
+/** Try again: the store is out, or nobody can tell which cookie counts. */
+const busy = (): Response => answer(503, { error: 'busy' }, { 'Retry-After': '5' })
+
+/** The header with the challenge of the next proof. */
+export const challenge = ({ now }: Setup, session: AnySession, binding: Binding) => ({
+  'Secure-Session-Challenge': `"${challengeFor(session, binding, binding.device, now())}";id="${nameOf(binding)}"`,
+})
+
+/** The browser's instructions for its session, with the next value of the bound cookie, and the challenge of the next proof. */
+function instructed(setup: Setup, session: AnySession, binding: Binding): Response {
+  const { cookie, maxAge, attributes, refreshPath, exclude, now } = setup
+  const body = {
+    session_identifier: nameOf(binding),
+    refresh_url: refreshPath,
+    scope: { include_site: false, scope_specification: exclude.map(path => ({ type: 'exclude', path })) },
+    credentials: [{ type: 'cookie', name: cookie.name, attributes }],
+  }
+  const value = cookie.serializeValue(valueFor(session, binding, binding.device, now()), maxAge)
+  return answer(200, body, { 'Set-Cookie': value, ...challenge(setup, session, binding) })
 }

@@ -5,14 +5,13 @@ import { isPlain } from '../data/plain.ts'
 import { type AnySession, recordOf } from '../session/session.ts'
 import { responseCookie } from '../visits/cookie.ts'
 import type { FetchVisit } from '../visits/fetch.ts'
-import { FetchHead, type MoreRules, writeRules } from '../visits/head.ts'
+import { FetchHead, type MoreRules, NO_RULES, writeRules } from '../visits/head.ts'
 import { guardHead } from '../visits/node.ts'
 import type { Visit } from '../visits/types.ts'
-import { challenge } from './answers.ts'
-import { type Asked, headerOf } from './asked.ts'
-import { bindingIn, KEY, newOffer, offerChallenge, valueFor } from './binding.ts'
-import { type DeviceState, look, tellRefused } from './devices.ts'
+import { bindingIn, challengeFor, KEY, newOffer, valueFor } from './binding.ts'
+import { type Asked, type DeviceState, headerOf, look, tellRefused } from './devices.ts'
 import type { Setup } from './options.ts'
+import { challenge } from './requests.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
 type AnyVisit = FetchVisit<any, any, any>
@@ -35,7 +34,7 @@ type State = DeviceState | 'late' | 'begun' | 'left'
 export class DeviceVisit implements AnyVisit {
   /** `'begun'`: the session begins in this response, and may be bound by who gets it. `'left'`: the browser has logged out. */
   [STATE]: State | null = null
-  /** `'handled'`: it gets all our headers by itself. Of node:http as long as it says nothing about the device. `null`: the caller's. */
+  /** Of node:http. `'handled'`: `handle` sends all our headers by itself. `null`: the caller does, or there is none. */
   response: ServerResponse | 'handled' | null = null
   readonly #inner: AnyVisit
   readonly #request: Asked
@@ -91,8 +90,13 @@ export class DeviceVisit implements AnyVisit {
     return this.#inner.regenerate(session && bindingIn(session)?.device ? { ...GRACE, ...options } : options)
   }
 
+  /** The login, of a session that may be bound. */
   async logIn(login: Given<'logIn'>) {
-    const session = await this.#inner.logIn(isPlain(login) ? this.#withOffer(login) : login)
+    const { data = {} } = login ?? {}
+    const offer = newOffer(this.#setup.now())
+    const withOffer = (given: object) => (isPlain(given) ? { ...given, ...offer } : given)
+    const offering = typeof data === 'function' ? (before: object) => withOffer(data(before)) : withOffer(data)
+    const session = await this.#inner.logIn(isPlain(login) ? { ...login, data: offering } : login)
     if (bindingIn(session) === null)
       throw new TypeError(
         `deviceBound: the manager's \`schema\` drops the key '${KEY}', where the binding is kept: let it keep keys that it does not name, as z.looseObject does`,
@@ -144,39 +148,39 @@ export class DeviceVisit implements AnyVisit {
     return this.told(this.#inner.respond(response))
   }
 
-  /** The response with our headers. A handshake, an error response and anything that is no response get none. */
+  /** With our headers: it is a copy if there are any. A handshake, an error response and anything that is no response get none. */
   told(response: Response): Response {
-    if (typeof response?.headers?.getSetCookie !== 'function' || response.status < 200) return response
-    const { headers } = this.#with({ headers: response.headers, cookies: [] })
-    return new Response(response.body, { status: response.status, statusText: response.statusText, headers })
+    if (typeof response?.headers?.getSetCookie === 'function' && response.status >= 200)
+      writeRules(this.headRules(), new FetchHead(response.headers))
+    return response
   }
 
   #with({ headers, cookies }: ReturnType<Visit['finish']>) {
     const rules = this.headRules()
-    const all = new Headers(headers)
-    writeRules(rules, new FetchHead(all))
-    return { headers: all, cookies: [...cookies, ...rules.cookies.map(responseCookie)] }
+    writeRules(rules, new FetchHead(headers))
+    return { headers, cookies: [...cookies, ...rules.cookies.map(responseCookie)] }
   }
 
   /** The headers about devices, if the head of the response were written now. */
   headRules(): MoreRules {
     const { cookie, firstMaxAge, registration } = this.#setup
-    const [state, session] = [this[STATE], this.#session]
-    const rules = { cookies: [], vary: [], noStore: state === 'unproved' || state === 'required' }
+    const state = this[STATE]
+    const session = this.#session!
     if (state === 'begun' || state === 'late') {
-      const binding = bindingIn(session!)!
-      const first = cookie.serializeValue(valueFor(session!, binding, '', binding.at), firstMaxAge)
-      const offer: [string, string] = ['Secure-Session-Registration', registration(offerChallenge(session!, binding))]
-      return { ...rules, cookies: [first], others: state === 'begun' ? [offer] : [] }
+      const binding = bindingIn(session)!
+      const first = cookie.serializeValue(valueFor(session, binding, '', binding.at), firstMaxAge)
+      const rules = { ...NO_RULES, cookies: [first] }
+      if (state === 'late') return rules
+      const offer = registration(challengeFor(session, binding, '', binding.at))
+      return { ...rules, others: [['Secure-Session-Registration', offer]] }
     }
-    if (state !== 'unproved' && state !== 'left') return rules
+    if (state !== 'unproved' && state !== 'left') return NO_RULES
     // The browser proves itself before its next request if it has no value.
     const hasValue = cookie.candidates(headerOf(this.#request, 'cookie')).length > 0
-    const cookies = hasValue ? [cookie.clear()] : []
-    if (state === 'left') return { ...rules, cookies }
+    const rules = { ...NO_RULES, cookies: hasValue ? [cookie.clear()] : [] }
+    if (state === 'left') return rules
     const again = mayComeAgain(this.#request, hasValue && cookie.name.startsWith('__Host-')) && { Refresh: '0' }
-    const others = Object.entries({ ...challenge(this.#setup, session!, bindingIn(session!)!), ...again })
-    return { ...rules, cookies, others }
+    return { ...rules, others: Object.entries({ ...challenge(this.#setup, session, bindingIn(session)!), ...again }) }
   }
 
   #isAdmitted(): Promise<boolean> {
@@ -187,29 +191,25 @@ export class DeviceVisit implements AnyVisit {
   async #admit(): Promise<boolean> {
     const found: AnySession | null = await this.#inner.get(NO_TOUCH)
     if (found?.user == null) return true
-    const session = this.#isNews(found) ? await this.#offer(found) : found
+    const session = await this.#offered(found)
+    const state = session && (await look(this.#setup, session, this.#request))
     // A login, a logout or an offer knows better.
-    if (session === null || this[STATE] !== null) return true
-    const state = await look(this.#setup, session, this.#request)
-    if (this[STATE] !== null) return true
+    if (state === null || this[STATE] !== null) return true
     this.#say(state, session)
     if (state !== 'unproved' && state !== 'required') return true
-    tellRefused(this.#setup, session, this.#request)
+    tellRefused(this.#setup, session!, this.#request)
     return false
   }
 
   /**
-   * Whether a session without an offer begins in this response, by a remember token or an import. Not by a copied ID: none of
-   * those that came is its own, and it never got a new one.
+   * Offers to bind a session that begins in this response by a remember token or an import, not one that was found by a copied
+   * ID: none of those that came is its own, and it never got a new one. Of parallel requests one does. `null`: it has ended.
    */
-  #isNews(session: AnySession): boolean {
+  async #offered(session: AnySession): Promise<AnySession | null> {
     const came: readonly string[] = this.#setup.sessionCookie.candidates(headerOf(this.#request, 'cookie'))
     const record = recordOf(session)!
-    return !came.includes(session.secret) && firstKeyOf(record) === record.key && bindingIn(session) === null
-  }
-
-  /** Offers to bind a session that begins; of parallel requests that found it, one does. `null`: it has ended. */
-  async #offer(session: AnySession): Promise<AnySession | null> {
+    const isNews = !came.includes(session.secret) && firstKeyOf(record) === record.key
+    if (!isNews || bindingIn(session) !== null) return session
     // A remember token is copied as easily as a cookie, and who copied it would register a device of his own.
     if (session.remembered && this.#setup.requires(session)) return this.#inner.logOut().then(() => null)
     const offer = newOffer(this.#setup.now())
@@ -228,18 +228,8 @@ export class DeviceVisit implements AnyVisit {
     this[STATE] = state
     this.#session = session
     if (state === 'begun' || state === 'left') this.#admitting = Promise.resolve(true)
-    if (response === null || response === 'handled' || state === 'unbound' || state === 'bound') return
-    if (!response.headersSent) guardHead(response, this.headRules.bind(this))
-    this.response = 'handled'
-  }
-
-  /** The login, of a session that may be bound. */
-  #withOffer<L extends { data?: unknown }>(login: L): L {
-    const { data = {} } = login
-    const offer = newOffer(this.#setup.now())
-    const withOffer = (given: unknown) => (isPlain(given) ? { ...given, ...offer } : given)
-    const offering = typeof data === 'function' ? (before: unknown) => withOffer(data(before)) : withOffer(data)
-    return { ...login, data: offering }
+    const isOfNode = response !== null && response !== 'handled'
+    if (isOfNode && state !== 'unbound' && state !== 'bound') guardHead(response, this.headRules.bind(this))
   }
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
-import { BOUND_COOKIE, boundEdge, DeviceClient } from '../support/device-client.ts'
+import { boundEdge, DeviceClient } from '../support/device-client.ts'
 import { type GuaranteeKit, newUser, type SetUp, times } from '../support/guarantee-kit.ts'
 import { MINUTE, SECOND } from '../support/test-clock.ts'
 
@@ -9,17 +9,7 @@ const LIFE = 10 * MINUTE
 
 /** What `coatcheck/device-bound` promises, on whichever store. */
 export function boundToTheDevice({ setUp, atEveryPoint, backend: { dump } }: GuaranteeKit): void {
-  const loggedIn = async ({ sessions, user }: SetUp) => {
-    const browser = new DeviceClient(boundEdge(sessions))
-    await browser.logIn(user)
-    return browser
-  }
-  const boundBrowser = async (at: SetUp) => {
-    const browser = await loggedIn(at)
-    assert.equal((await browser.register()).status, 200)
-    assert.equal(await browser.state(), 'bound')
-    return browser
-  }
+  const boundBrowser = ({ sessions, user }: SetUp) => new DeviceClient(boundEdge(sessions)).bind({ user })
 
   describe('a session that is bound to its device', () => {
     it('is renewed by proof, lost to a thief with a copied jar, and over at the logout', async () => {
@@ -66,17 +56,6 @@ export function boundToTheDevice({ setUp, atEveryPoint, backend: { dump } }: Gua
       for (const secret of secrets) assert.ok(!kept.includes(secret))
     })
 
-    it('refreshes fifty times at once, and each value is good', async () => {
-      const at = await setUp({ storeTimeout: '20s' })
-      const browser = await boundBrowser(at)
-      at.clock.advance(5 * MINUTE)
-      const tabs = times(50).map(() => browser.copy(browser.device))
-      const answers = await Promise.all(tabs.map(tab => tab.refresh()))
-      assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
-      browser.jar.set(BOUND_COOKIE, tabs.at(-1)!.jar.get(BOUND_COOKIE)!)
-      assert.equal(await browser.user(), 'ada')
-    })
-
     for (const [name, end] of Object.entries({
       'a logout': (at: SetUp, browser: DeviceClient) => at.manager().destroy(browser.jar.get('session_id') as never),
       'logout-everywhere': (at: SetUp) => at.manager().invalidateUser(at.user.id),
@@ -88,7 +67,8 @@ export function boundToTheDevice({ setUp, atEveryPoint, backend: { dump } }: Gua
           await atEveryPoint(
             {},
             async at => {
-              const browser = await loggedIn(at)
+              const browser = new DeviceClient(boundEdge(at.sessions))
+              await browser.logIn(at.user)
               if (step !== 'register') await browser.register()
               at.clock.advance(SECOND)
               return browser

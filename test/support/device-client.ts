@@ -1,8 +1,10 @@
-// A browser as the tests of the state need it: a jar, a key, and each request by hand, so that a test says in which order
-// they arrive. The one that walks through the protocol by itself is in test/stories/device-bound/histories.test.ts.
+// A browser as the tests need it: a jar, a key, and each request by hand, so that a test says in which order they arrive. The
+// one that walks through the protocol by itself is in test/stories/device-bound/histories.test.ts.
 import type { SessionManager } from 'coatcheck'
 import { type DeviceBoundOptions, type DeviceFetchVisits, deviceBound, deviceState } from 'coatcheck/device-bound'
-import { type FetchVisitsOptions, fetchVisits } from 'coatcheck/fetch'
+import { fetchVisits } from 'coatcheck/fetch'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { barrierManagers } from './barrier-managers.ts'
 import { type DevicePair, newDevice, refreshProof, registrationProof } from './device-key.ts'
 
 export const ADA = { id: 42n, name: 'ada' }
@@ -11,20 +13,22 @@ export const REFRESH = '/device-session/refresh'
 export const BOUND_COOKIE = '__Host-session_bound'
 
 export type Edge = DeviceFetchVisits<any, any, any>
+export const boundEdge = (sessions: SessionManager<any, any, any>, options: DeviceBoundOptions = {}): Edge =>
+  deviceBound(fetchVisits(sessions), options)
 
-export const boundEdge = (
-  sessions: SessionManager<any, any, any>,
-  options: DeviceBoundOptions = {},
-  edge: FetchVisitsOptions = {},
-): Edge => deviceBound(fetchVisits(sessions, edge), options)
+/** A service of bound sessions in memory, and its browsers. `more`: options of the manager. */
+export function boundService(options: DeviceBoundOptions = {}, more: object = {}) {
+  const made = barrierManagers(new MemoryStore(), more)
+  const edge = boundEdge(made.sessions, options)
+  const client = () => new DeviceClient(edge)
+  return { ...made, edge, client, browser: client(), bound: (login?: object) => client().bind(login) }
+}
 
 /** The challenge in a header of ours, of either kind. */
-export const challengeIn = (response: Response): string | null =>
-  /challenge="([^"]+)"/.exec(response.headers.get('secure-session-registration') ?? '')?.[1] ??
-  /^"([^"]+)";id="/.exec(response.headers.get('secure-session-challenge') ?? '')?.[1] ??
+export const challengeIn = ({ headers }: { headers: Headers }): string | null =>
+  /challenge="([^"]+)"/.exec(headers.get('secure-session-registration') ?? '')?.[1] ??
+  /^"([^"]+)";id="/.exec(headers.get('secure-session-challenge') ?? '')?.[1] ??
   null
-
-type Visiting = (visit: ReturnType<Edge['of']>) => unknown
 
 export class DeviceClient {
   readonly edge: Edge
@@ -61,9 +65,9 @@ export class DeviceClient {
   }
 
   /** A page that does this, and answers what it gives. */
-  async page(visiting: Visiting, headers: Record<string, string> = {}, method = 'GET'): Promise<Response> {
+  async page(visiting: (visit: ReturnType<Edge['of']>) => unknown): Promise<Response> {
     const handler = async (visit: any) => Response.json((await visiting(visit)) ?? null)
-    return this.take((await this.edge.handle(this.request('/', method, headers), handler)) as Response)
+    return this.take((await this.edge.handle(this.request('/'), handler)) as Response)
   }
 
   async post(path: string, headers: Record<string, string>): Promise<Response> {

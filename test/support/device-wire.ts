@@ -1,5 +1,6 @@
 // Bound sessions over HTTP as a browser speaks it, for whatever server answers.
-import { request as ask, createServer, type RequestListener } from 'node:http'
+import { once } from 'node:events'
+import { request as ask, createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Visit } from 'coatcheck'
 import { deviceState } from 'coatcheck/device-bound'
@@ -14,37 +15,25 @@ export async function pageOf(visit: Visit, path: string): Promise<string> {
   return JSON.stringify({ name: (await visit.get())?.user?.name ?? null, state: await deviceState(visit) })
 }
 
-const closing: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0)) await close()
+const closing: Server[] = []
+afterEach(() => {
+  for (const server of closing.splice(0)) server.close().closeAllConnections()
 })
 
 export async function served(handler: RequestListener): Promise<string> {
   const server = createServer(handler)
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  closing.push(
-    () => server.closeAllConnections(),
-    () => server.close(),
-  )
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  closing.push(server)
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
 /** As a browser sends it: Node's fetch would add Sec-Fetch-Mode. */
-export function send(url: string, method: string, headers: Record<string, string>): Promise<Response> {
-  return new Promise((resolve, reject) => {
-    const request = ask(url, { method, headers }, response => {
-      const parts: Buffer[] = []
-      response.on('data', part => parts.push(part))
-      response.on('end', () => {
-        const given = new Headers()
-        for (let at = 0; at < response.rawHeaders.length; at += 2)
-          given.append(response.rawHeaders[at]!, response.rawHeaders[at + 1]!)
-        resolve(new Response(Buffer.concat(parts), { status: response.statusCode!, headers: given }))
-      })
-    })
-    request.on('error', reject)
-    request.end()
-  })
+export async function send(url: string, method: string, headers: Record<string, string>): Promise<Response> {
+  const [response] = (await once(ask(url, { method, headers }).end(), 'response')) as [IncomingMessage]
+  const given = new Headers()
+  for (const [name, values] of Object.entries(response.headersDistinct))
+    for (const value of values!) given.append(name, value)
+  return new Response(Buffer.concat(await response.toArray()), { status: response.statusCode!, headers: given })
 }
 
 export const cookiesOf = (response: Response) => response.headers.getSetCookie().map(line => line.split(';', 1)[0]!)

@@ -4,7 +4,6 @@ import type { RecordChange, ReplaceOptions, SessionRecord, StoreCall } from 'coa
 import { ReferenceStore } from '../../../src/custom-store/reference.ts'
 import { browsersOf } from './browsers.ts'
 import { sceneOf } from './calls.ts'
-import { devicesOf } from './devices.ts'
 import { importOf } from './imports.ts'
 import { handshakesOf, oneVisitOf, plantedLogOutOf, plantedOf, tabsOf } from './requests.ts'
 import type { Scene } from './search.ts'
@@ -201,21 +200,6 @@ export const BUGS: readonly Bug[] = [
     name: 'G3: the end of a series that failed on the way is not finished by a repeated call',
     scene: sceneOf({ before: 'a token alone', calls: ['recall', 'forget'], processes: [0, 1], faults: 1 }),
     isLarge: true,
-  },
-  {
-    name: 'A refresh beside a new ID makes the browser forget its key',
-    scene: devicesOf({ before: 'a bound session', requests: ['a refresh', 'a new ID'] }),
-  },
-  {
-    name: 'A second registration takes the place of the first',
-    scene: devicesOf({
-      before: 'a session that may be bound',
-      requests: ['a registration', 'a registration of another key'],
-    }),
-  },
-  {
-    name: 'An update drops the binding',
-    scene: devicesOf({ before: 'a bound session', requests: ['a refresh', 'a save'] }),
   },
   {
     name: 'The end of all sessions removes what says that a session of another library is over',

@@ -13,7 +13,6 @@ export type Library = typeof import('../../../src/index.ts') &
   typeof import('../../../src/connect.ts') &
   typeof import('../../../src/custom-server.ts') &
   typeof import('../../../src/custom-store.ts') &
-  typeof import('../../../src/device-bound.ts') &
   typeof import('../../../src/fetch.ts')
 
 /** What the built sources ask in place of Node.js, and what they tell of the memory that requests share. */
@@ -180,7 +179,7 @@ export async function buildLibrary(mistake?: Mistake): Promise<Library> {
             const file = relative(root, path)
             let contents = readFileSync(path, 'utf8')
             if (file === ENTRY)
-              for (const subpath of ['connect', 'import', 'custom-server', 'custom-store', 'device-bound', 'fetch'])
+              for (const subpath of ['connect', 'import', 'custom-server', 'custom-store', 'fetch'])
                 contents += `\nexport * from './${subpath}.ts'\n`
             if (file === 'src/import/import.ts') {
               const [look, keep] = ['let taking = this.#underWay.get(old.id)\n', 'this.#underWay.set(old.id, taking)\n']

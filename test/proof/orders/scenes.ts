@@ -2,7 +2,6 @@
 
 import { BROWSER_PAIRS, browsersOf } from './browsers.ts'
 import { CALLS, type CallName, type CallScene, fits, sceneOf } from './calls.ts'
-import { DEVICE_PAIRS, devicesOf } from './devices.ts'
 import { IMPORT_PAIRS, IMPORT_TRIPLES, importOf } from './imports.ts'
 import { LATE, LATE_TRIPLES } from './late.ts'
 import { MOVE_PAIRS, MOVE_TRIPLES, moveOf } from './moves.ts'
@@ -133,7 +132,6 @@ export const SHORT: readonly Group[] = [
   { name: 'one visit', weight: 3, scenes: [...inOneVisit, plantedOf(1), plantedOf(2), plantedLogOutOf(12)] },
   { name: 'a thief', weight: 4, scenes: some(thieves, 5) },
   { name: 'two browsers of one user', weight: 4, scenes: some(BROWSER_PAIRS.map(browsersOf), 5) },
-  { name: 'a session that is bound to a device', weight: 4, scenes: DEVICE_PAIRS.map(devicesOf) },
   { name: 'a session of another library', weight: 5, scenes: some(IMPORT_PAIRS.map(importOf), 2) },
   {
     name: 'a session of the old store',
@@ -227,13 +225,6 @@ export const LONG: readonly Group[] = [
   },
   { name: 'three requests over connect', weight: 4, scenes: LATE_TRIPLES },
   { name: 'three requests with a session of the old store', weight: 8, scenes: MOVE_TRIPLES.map(moveOf) },
-  {
-    name: 'a session that is bound to a device, in one process and in two, and a fault',
-    weight: 6,
-    scenes: [{}, { processes: [0, 1] }, { faults: 1 }].flatMap(more =>
-      DEVICE_PAIRS.map(each => devicesOf({ ...each, ...more })),
-    ),
-  },
   {
     name: 'more than can be walked through',
     weight: 8,

@@ -24,6 +24,8 @@ it('the program of the page answers hostile requests of each kind, and goes on',
   const page = async () => (await send(origin, 'GET', own)).text()
   expect(await page()).toBe('bound to this device')
 
+  const named = { ...own, 'sec-secure-session-id': name }
+  const proofOf = (text: string) => ({ 'secure-session-response': text })
   const hostile: [path: string, method: string, headers: Record<string, string>, status: number][] = [
     ['/login', 'POST', { origin: 'https://evil.example' }, 403],
     ['/login', 'POST', { 'sec-fetch-site': 'cross-site' }, 403],
@@ -32,25 +34,15 @@ it('the program of the page answers hostile requests of each kind, and goes on',
     ['/', 'GET', { cookie: `${session}; ${BOUND_COOKIE}=..; ${BOUND_COOKIE}=-1.zz.` }, 200],
     ['/', 'GET', { cookie: Array.from({ length: 9 }, (_, at) => session.slice(0, -1) + at).join('; ') }, 200],
     [REGISTER, 'POST', {}, 400],
-    [REGISTER, 'POST', { 'secure-session-response': 'x'.repeat(9000) }, 401],
-    [REGISTER, 'POST', { ...own, 'secure-session-response': proof.slice(0, -4) }, 400],
-    [REGISTER, 'POST', { ...own, 'secure-session-response': registrationProof(newDevice(), 'x') }, 400],
+    [REGISTER, 'POST', proofOf('x'.repeat(9000)), 401],
+    [REGISTER, 'POST', { ...own, ...proofOf(proof.slice(0, -4)) }, 400],
+    [REGISTER, 'POST', { ...own, ...proofOf(registrationProof(newDevice(), 'x')) }, 400],
     [REFRESH, 'POST', own, 400],
     [REFRESH, 'POST', { ...own, 'sec-secure-session-id': '__proto__' }, 200],
-    [REFRESH, 'POST', { ...own, 'sec-secure-session-id': name, 'secure-session-response': '"' }, 400],
-    [REFRESH, 'POST', { ...own, 'sec-secure-session-id': name, 'secure-session-response': '.'.repeat(8192) }, 400],
-    [
-      REFRESH,
-      'POST',
-      { ...own, 'sec-secure-session-id': name, 'secure-session-response': refreshProof(device, '') },
-      400,
-    ],
-    [
-      REFRESH,
-      'POST',
-      { ...own, 'sec-secure-session-id': name, 'secure-session-response': refreshProof(device, '.') },
-      403,
-    ],
+    [REFRESH, 'POST', { ...named, ...proofOf('"') }, 400],
+    [REFRESH, 'POST', { ...named, ...proofOf('.'.repeat(8192)) }, 400],
+    [REFRESH, 'POST', { ...named, ...proofOf(refreshProof(device, '')) }, 400],
+    [REFRESH, 'POST', { ...named, ...proofOf(refreshProof(device, '.')) }, 403],
     [`${REFRESH}/%`, 'POST', own, 200],
     ['//[/', 'GET', own, 200],
   ]

@@ -3,7 +3,7 @@
 // keys in software, if it is told to, and the versions after it that were tried do not register. It is unpacked beside
 // the installed one, from Debian's packages. Plain JavaScript, as `npm run test:all` reads it before any TypeScript runs.
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -29,20 +29,13 @@ export const missingDeviceChromium = () =>
 
 /** Unpacks it where apt-get knows the packages; elsewhere it stays missing. */
 export function unpackDeviceChromium() {
-  const unpacked = `${folder}.${process.pid}`
-  mkdirSync(unpacked, { recursive: true })
-  try {
-    const run = (/** @type {string} */ program, /** @type {string[]} */ ...args) =>
-      spawnSync(program, args, { cwd: unpacked, stdio: ['ignore', 'ignore', 'inherit'] }).status === 0
-    if (!run('apt-get', 'download', ...PACKAGES)) return
-    const packages = readdirSync(unpacked).filter(name => name.endsWith('.deb'))
-    if (!packages.every(name => run('dpkg', '-x', name, '.'))) return
-    for (const name of packages) rmSync(join(unpacked, name))
-    rmSync(folder, { recursive: true, force: true })
-    renameSync(unpacked, folder)
-  } finally {
-    rmSync(unpacked, { recursive: true, force: true })
-  }
+  const cwd = `${folder}.${process.pid}`
+  mkdirSync(cwd, { recursive: true })
+  const unpack = `apt-get download ${PACKAGES.join(' ')} && for each in *.deb; do dpkg -x "$each" . && rm "$each"; done`
+  const { status } = spawnSync('sh', ['-ec', unpack], { cwd, stdio: ['ignore', 'ignore', 'inherit'] })
+  rmSync(folder, { recursive: true, force: true })
+  if (status === 0) renameSync(cwd, folder)
+  else rmSync(cwd, { recursive: true, force: true })
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
