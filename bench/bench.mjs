@@ -1,9 +1,8 @@
 // @ts-check
-// npm run bench -- [memory] [redis] [sql] [page] [chart] [details] [package] [sweep] [failover] [--quick] [--long]
-// npm run bench -- page --write: the table of docs/performance.md; chart --write: its chart, and the line of the README.
-// Both, details, package and all stores (no name) write what they print into bench/FIGURES.md.
+// npm run bench -- [memory] [redis] [sql] [details] [package] [sweep] [failover] [--quick]
+// npm run bench -- --write: all stores, and from this one run the tables and the chart of docs/performance.md.
 // npm run bench -- failover --write: the tables of docs/stores/redis.md, postgresql.md and mysql.md.
-// npm run bench -- compare [--quick] [--write]
+// npm run bench -- compare [--quick] [--write]: those of docs/compare.md and the README.
 // Installs what it compares with (once, in this folder), then prints tables of this run.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -14,16 +13,14 @@ import { install } from '../test/support/scripts/install.mjs'
 
 const here = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url))
 /** @type {Record<string, readonly string[]>} */
-const STORES = { memory: ['memory'], redis: ['node-redis', 'ioredis'], sql: ['postgresql', 'mariadb', 'sqlite'] }
+const STORES = { memory: ['memory'], redis: ['redis'], sql: ['postgresql', 'mariadb', 'sqlite'] }
 /** Which options each takes. @type {Record<string, readonly string[]>} */
 const TAKES = {
-  memory: ['quick', 'long'],
-  redis: ['quick', 'long'],
-  sql: ['quick', 'long'],
-  page: ['write'],
-  chart: ['write'],
-  details: ['write'],
-  package: ['write'],
+  memory: ['quick'],
+  redis: ['quick'],
+  sql: ['quick'],
+  details: [],
+  package: [],
   // A million rows take their time: only where it is named.
   sweep: [],
   failover: ['write'],
@@ -31,7 +28,7 @@ const TAKES = {
 }
 const usage = `Usage: npm run bench -- ${Object.keys(TAKES)
   .map(name => `[${name}]`)
-  .join(' ')} [--quick] [--long] [--write]; compare and failover stand alone`
+  .join(' ')} [--quick] [--write]; compare and failover stand alone`
 
 /** @param {string} problem @returns {never} */
 function refuse(problem) {
@@ -42,7 +39,7 @@ function refuse(problem) {
 function readArguments() {
   const flag = { type: /** @type {const} */ ('boolean') }
   try {
-    return parseArgs({ allowPositionals: true, options: { quick: flag, long: flag, write: flag } })
+    return parseArgs({ allowPositionals: true, options: { quick: flag, write: flag } })
   } catch (error) {
     return refuse(error instanceof Error ? error.message : String(error))
   }
@@ -51,13 +48,12 @@ const { positionals, values } = readArguments()
 const names = positionals.length > 0 ? positionals : Object.keys(STORES)
 for (const name of names) {
   const takes = TAKES[name] ?? refuse(`unknown: ${name}.`)
-  // All stores or none: the file has a part for each command.
-  const isWhole = positionals.length === 0 && !values.quick
+  // All stores or none: the page is of one run.
+  const isWhole = positionals.length === 0
   for (const option of Object.keys(values))
     if (!takes.includes(option) && !(option === 'write' && isWhole)) refuse(`${name} takes no --${option}.`)
 }
-if (values.quick && values.long) refuse('--quick and --long: choose one.')
-if (values.quick && values.write) refuse('--quick is too short to be written down.')
+if (values.quick && values.write && names.includes('compare')) refuse('a quick comparison lacks rows.')
 for (const alone of ['compare', 'failover'])
   if (names.includes(alone) && names.length > 1) refuse(`${alone} stands alone.`)
 
@@ -91,31 +87,14 @@ console.log(heading.join('\n'))
 
 const started = performance.now()
 const tables = names.flatMap(name => STORES[name] ?? [])
-/** @type {string[]} */
-const said = []
-const { log } = console
-console.log = line => {
-  said.push(line)
-  log(line)
-}
 if (tables.length > 0) {
-  const { benchTables } = await import('./tables.mjs')
-  await benchTables(tables, values.quick ? 'quick' : values.long ? 'long' : 'usual')
-}
-if (names.includes('page')) {
-  const medians = await (await import('./tables.mjs')).benchPage()
-  if (values.write) (await import('./figures.mjs')).writeTable(medians, heading)
-}
-if (names.includes('chart')) {
-  const medians = await (await import('./tables.mjs')).benchChart()
-  if (values.write) (await import('./figures.mjs')).writeChart(medians, heading)
+  const medians = await (await import('./tables.mjs')).benchTables(tables, values.quick === true)
+  if (values.write) await (await import('./figures.mjs')).writePage(medians, heading)
 }
 if (names.includes('details')) await (await import('./details.mjs')).benchDetails()
 if (names.includes('package')) await (await import('./package.mjs')).benchPackage()
 if (names.includes('sweep')) await (await import('./sweep.mjs')).benchSweep()
 if (names.includes('failover')) await (await import('./failover.mjs')).benchFailover(values.write === true, heading)
-const hasFigures = !names.includes('compare') && !names.includes('failover')
-if (values.write && hasFigures) (await import('./figures.mjs')).writeFigures(heading, said)
 if (names.includes('compare')) {
   const { compareLibraries } = await import('./compare/compare.mjs')
   await compareLibraries({ quick: values.quick === true, write: values.write === true, heading: String(heading[0]) })

@@ -91,7 +91,7 @@ async function warmUp({ many, one, cookies }, name, plan) {
 async function sizeOf({ row, server, many, cookies }, engine, at, count) {
   if (row.keepsNothing) return `0 (a cookie of ${cookies[0]?.length})`
   const used = () => (engine === null ? server.ask('heap') : engine.bytes(at))
-  const users = Array.from({ length: row.sessions ?? count }, (_, user) => KEPT + 1 + (user % 1800))
+  const users = Array.from({ length: count }, (_, user) => KEPT + 1 + (user % 1800))
   const before = await used()
   await many.cookiesOf(users)
   return whole(((await used()) - before) / users.length)
@@ -158,17 +158,17 @@ export async function contest({ title, floor, engine: start, rows, absent }, pla
   const contenders = []
   const left = [...absent]
   try {
-    const wanted = plan.isQuick ? rows.filter(row => row.quick) : rows
+    const wanted = plan.isQuick ? rows.filter(row => !row.isSlow) : rows
     if (wanted.length < rows.length)
       left.push(
         `in a quick run: ${rows
-          .filter(row => !row.quick)
+          .filter(row => row.isSlow)
           .map(({ label }) => label)
           .join('; ')}`,
       )
     await Promise.all(
       wanted.map(async (row, at) => {
-        const server = new Running({ name: row.name, file: row.file, ...(engine && { env: engine.env(at) }) })
+        const server = new Running({ name: row.label, file: row.file, ...(engine && { env: engine.env(at) }) })
         try {
           const port = await server.ask()
           const many = new Load(port, CONNECTIONS)

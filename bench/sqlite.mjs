@@ -16,7 +16,7 @@ export async function openSqlite(driver, file) {
 
 export async function sqliteDrivers() {
   const found = []
-  for (const driver of ['better-sqlite3', 'libsql', 'node:sqlite'])
+  for (const driver of ['node:sqlite', 'better-sqlite3', 'libsql'])
     try {
       ;(await openSqlite(driver, ':memory:')).close()
       found.push(driver)

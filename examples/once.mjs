@@ -59,7 +59,8 @@ async function fly(sessions, session, name, { due, work, lease = 10_000, wait = 
       const taken = await sessions.update(live, take).catch(ignoreNotMine)
       if (taken) await finish(sessions, taken, name, mine, () => work(taken.data, AbortSignal.timeout(lease)))
     } else {
-      if (performance.now() > end) throw Object.assign(new Error(`${name}: still under way elsewhere`), { status: 503 })
+      if (performance.now() > end)
+        throw Object.assign(new Error(`${name}: still under way elsewhere`), { status: 503, expose: false })
       await sleep(pause * (0.5 + Math.random()))
     }
     live = await sessions.get(live.secret, { touch: false })

@@ -11,7 +11,7 @@ import { atRest, commands, copied, elsewhere, lost, outage, raced, revived, TRIE
 
 const WHO = ['library', 'store']
 const OVERLAP = [
-  'late save brings a logout back',
+  'late save undoes a logout',
   'copied cookie outlives a logout',
   'one of two writes is lost',
   'other devices outlive logout-everywhere',

@@ -536,7 +536,7 @@ export const PEERS = [
     'PostgreSQL',
     'PostgreSQL',
     withBetterAuth(onPostgres({ session: { cookieCache: { enabled: true, maxAge: 300 } } })),
-    { ...everywhere, variant: 'with `cookieCache`' },
+    { ...everywhere, variant: 'with `cookieCache` (5 minutes)' },
   ),
   authRow('Redis', 'Redis', withBetterAuth(inRedis), {
     ...everywhere,

@@ -2,7 +2,7 @@
 // Each peer as its documentation sets it up for a login, with the store that it is given; a store of `undefined` is the
 // peer's own memory store. A package is loaded by the server that needs it, so that one that is missing costs its row alone.
 import { Server } from 'node:http'
-import { valueIn } from './handlers.mjs'
+import { coatcheckHandler, coatcheckVisits, valueIn } from './handlers.mjs'
 import { idOf, pathOf, send, userOf } from './serve.mjs'
 
 export const SECRET = 'a secret of more than thirty-two characters'
@@ -98,13 +98,13 @@ export async function expressSessionServer(store) {
   })
 }
 
-/** @param {any} [store] */
-export async function fastifySessionServer(store) {
-  const [{ default: Fastify }, { default: fastifyCookie }, { default: fastifySession }] = await Promise.all([
-    import('fastify'),
-    import('@fastify/cookie'),
-    import('@fastify/session'),
-  ])
+/**
+ * Fastify with the routes of all servers.
+ * @param {(app: any) => unknown} register
+ * @param {Record<'login' | 'profile' | 'write' | 'logout', (request: any, reply: any) => unknown>} routes
+ */
+async function fastifyApp(register, routes) {
+  const { default: Fastify } = await import('fastify')
   let handle = /** @type {any} */ (null)
   const app = Fastify({
     serverFactory: handler => {
@@ -112,33 +112,60 @@ export async function fastifySessionServer(store) {
       return /** @type {any} */ (new Server())
     },
   })
-  app.register(fastifyCookie)
-  app.register(fastifySession, {
-    secret: SECRET,
-    saveUninitialized: false,
-    cookie: { secure: false, maxAge: MINUTES_30 },
-    ...(store && { store }),
-  })
-  app.post('/login', async request => {
-    await request.session.regenerate()
-    Object.assign(request.session, { user: userOf(request.url) })
-    return { ok: true }
-  })
+  await register(app)
   app.get('/profile', async (request, reply) => {
-    const user = /** @type {any} */ (request.session).user
     // Fastify sends an empty answer for null.
-    return user ?? reply.type('application/json').send('null')
+    return (await routes.profile(request, reply)) ?? reply.type('application/json').send('null')
   })
-  app.post('/write', async request => {
-    Object.assign(request.session, { value: valueIn(request.url) })
-    return { ok: true }
-  })
-  app.post('/logout', async request => {
-    await request.session.destroy()
-    return { ok: true }
-  })
+  for (const name of /** @type {const} */ (['login', 'write', 'logout']))
+    app.post(`/${name}`, async (request, reply) => {
+      await routes[name](request, reply)
+      return { ok: true }
+    })
   await app.ready()
   return handle
+}
+
+/** @param {{ visits: any, stringify: any }} parts */
+export const fastifyCoatcheck = ({ visits, stringify }) => {
+  const visitOf = (/** @type {any} */ request, /** @type {any} */ reply) => visits.of(request.raw, reply.raw)
+  return fastifyApp(() => {}, {
+    login: (request, reply) => visitOf(request, reply).logIn({ user: userOf(request.url) }),
+    async profile(request, reply) {
+      const session = await visitOf(request, reply).get()
+      return session && reply.type('application/json').send(stringify(session.user))
+    },
+    write: (request, reply) => visitOf(request, reply).update({ value: valueIn(request.url) }),
+    logout: (request, reply) => visitOf(request, reply).logOut(),
+  })
+}
+
+/** @param {any} [store] */
+export async function fastifySessionServer(store) {
+  const [{ default: fastifyCookie }, { default: fastifySession }] = await Promise.all([
+    import('@fastify/cookie'),
+    import('@fastify/session'),
+  ])
+  const register = (/** @type {any} */ app) => {
+    app.register(fastifyCookie)
+    app.register(fastifySession, {
+      secret: SECRET,
+      saveUninitialized: false,
+      cookie: { secure: false, maxAge: MINUTES_30 },
+      ...(store && { store }),
+    })
+  }
+  return fastifyApp(register, {
+    async login(request) {
+      await request.session.regenerate()
+      request.session.user = userOf(request.url)
+    },
+    profile: request => request.session.user,
+    write(request) {
+      request.session.value = valueIn(request.url)
+    },
+    logout: request => request.session.destroy(),
+  })
 }
 
 /**
@@ -185,3 +212,17 @@ export async function ironSessionServer() {
     send(response, '"ok"')
   }
 }
+
+/**
+ * What a kind of store has servers of: by hand, ours, and the peers over a store of theirs.
+ * @param {{ byHand: () => unknown, store: () => Promise<unknown>, peerStore: () => Promise<any> }} parts
+ * @returns {Record<string, () => any>}
+ */
+export const serversOn = ({ byHand, store, peerStore }) => ({
+  'by hand': byHand,
+  coatcheck: async () => coatcheckHandler(await store()),
+  'coatcheck in Express': async () => expressCoatcheck(await coatcheckVisits(await store())),
+  'coatcheck in Fastify': async () => fastifyCoatcheck(await coatcheckVisits(await store())),
+  'express-session': async () => expressSessionServer(await peerStore()),
+  '@fastify/session': async () => fastifySessionServer(await peerStore()),
+})

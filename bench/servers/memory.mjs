@@ -1,14 +1,6 @@
 // @ts-check
-import { betterAuthServer, memoryTables } from './better-auth.mjs'
-import {
-  expressByHand,
-  expressCoatcheck,
-  expressSessionServer,
-  fastifySessionServer,
-  ironSessionServer,
-  koaSessionServer,
-} from './frameworks.mjs'
-import { byHand, coatcheckHandler, coatcheckVisits, newId } from './handlers.mjs'
+import { expressByHand, ironSessionServer, koaSessionServer, serversOn } from './frameworks.mjs'
+import { byHand, newId } from './handlers.mjs'
 import { coatcheck, idOf, send, serve } from './serve.mjs'
 
 /** Two Maps: sessions, and who has which. */
@@ -56,22 +48,16 @@ function floor() {
   }
 }
 
-async function memoryStore() {
-  const { MemoryStore } = await coatcheck('stores/memory.js')
-  return new MemoryStore()
-}
-
 await serve({
-  floor: () => floor(),
-  async coatcheck() {
-    return coatcheckHandler(await memoryStore())
-  },
-  'express alone': () => expressByHand(mapsByHand(), newId),
-  async 'express, coatcheck'() {
-    return expressCoatcheck(await coatcheckVisits(await memoryStore()))
-  },
-  'express-session': () => expressSessionServer(),
-  '@fastify/session': () => fastifySessionServer(),
+  ...serversOn({
+    byHand: floor,
+    async store() {
+      const { MemoryStore } = await coatcheck('stores/memory.js')
+      return new MemoryStore()
+    },
+    peerStore: async () => undefined,
+  }),
+  'Express alone': () => expressByHand(mapsByHand(), newId),
   'koa-session'() {
     const stored = new Map()
     return koaSessionServer({
@@ -81,8 +67,4 @@ await serve({
     })
   },
   'iron-session': ironSessionServer,
-  async 'better-auth'() {
-    const { memoryAdapter } = await import('better-auth/adapters/memory')
-    return betterAuthServer({ database: memoryAdapter(memoryTables()) })
-  },
 })

@@ -1,7 +1,7 @@
 // @ts-check
 import { betterAuthServer } from './better-auth.mjs'
-import { expressSessionServer, fastifySessionServer } from './frameworks.mjs'
-import { byHand, coatcheckHandler } from './handlers.mjs'
+import { serversOn } from './frameworks.mjs'
+import { byHand } from './handlers.mjs'
 import { coatcheck, serve } from './serve.mjs'
 
 const url = process.env.SQL_URL ?? ''
@@ -18,22 +18,12 @@ async function mysqlPool() {
   return mysql.createPool({ uri: url, connectionLimit: CONNECTIONS, idleTimeout: 3_600_000 })
 }
 /** @returns {Promise<any>} */
-async function sqlite() {
+async function sqlite(driver = process.env.SQLITE_DRIVER ?? '') {
   const { openSqlite } = await import('../sqlite.mjs')
-  return openSqlite(process.env.SQLITE_DRIVER ?? '', process.env.SQLITE_FILE ?? ':memory:')
+  return openSqlite(driver, process.env.SQLITE_FILE ?? ':memory:')
 }
-const stores = async () => ({
-  ...(await coatcheck('stores/postgres.js')),
-  ...(await coatcheck('stores/mysql.js')),
-  ...(await coatcheck('stores/sqlite.js')),
-})
-async function postgres() {
-  const store = new (await stores()).PostgresStore(await pgPool())
-  await store.migrate()
-  return store
-}
-async function mariadb() {
-  const store = new (await stores()).MysqlStore(await mysqlPool())
+/** @param {any} store */
+async function migrated(store) {
   await store.migrate()
   return store
 }
@@ -105,56 +95,57 @@ const numbered = (/** @type {string} */ text) => {
   return text.replace(/\?/g, () => `$${++count}`)
 }
 
-async function pgByHand() {
-  const pool = await pgPool()
-  await pool.query(TABLE)
-  await pool.query(INDEX)
-  const texts = Object.fromEntries(Object.entries(STATEMENTS).map(([name, text]) => [name, numbered(text)]))
-  return statements(
-    async (name, values) =>
-      (await pool.query({ name, text: /** @type {string} */ (texts[name]), values: /** @type {any[]} */ (values) }))
-        .rows[0],
-  )
+/** Statements without a result answer nothing. @param {any} database */
+const prepared = database => {
+  const all = Object.fromEntries(Object.entries(STATEMENTS).map(([name, text]) => [name, database.prepare(text)]))
+  return statements((name, values) => (name === 'select' ? all[name].get(...values) : all[name].run(...values)))
 }
 
-async function mysqlByHand() {
-  const pool = await mysqlPool()
-  await pool.query(TABLE)
-  await pool.query(INDEX)
-  const run = async (/** @type {string} */ text, /** @type {any[]} */ values) =>
-    /** @type {any} */ ((await pool.execute(text, values))[0])
-  return statements(async (name, values) => (await run(STATEMENTS[name], values))[0])
+const KINDS = {
+  postgres: {
+    async byHand() {
+      const pool = await pgPool()
+      await pool.query(TABLE)
+      await pool.query(INDEX)
+      const texts = Object.fromEntries(Object.entries(STATEMENTS).map(([name, text]) => [name, numbered(text)]))
+      return byHand(
+        statements(async (name, values) => {
+          const query = { name, text: /** @type {string} */ (texts[name]), values: /** @type {any[]} */ (values) }
+          return (await pool.query(query)).rows[0]
+        }),
+      )
+    },
+    store: async () => migrated(new (await coatcheck('stores/postgres.js')).PostgresStore(await pgPool())),
+    peerStore: pgStore,
+    'better-auth': async () => betterAuthServer({ database: await pgPool() }, { migrate: true }),
+  },
+  mysql: {
+    async byHand() {
+      const pool = await mysqlPool()
+      await pool.query(TABLE)
+      await pool.query(INDEX)
+      return byHand(
+        statements(async (name, values) => {
+          const [rows] = await pool.execute(STATEMENTS[name], /** @type {any[]} */ (values))
+          return /** @type {any} */ (rows)[0]
+        }),
+      )
+    },
+    store: async () => migrated(new (await coatcheck('stores/mysql.js')).MysqlStore(await mysqlPool())),
+    peerStore: mysqlStore,
+    'better-auth': async () => betterAuthServer({ database: await mysqlPool() }, { migrate: true }),
+  },
+  sqlite: {
+    async byHand() {
+      const database = await sqlite()
+      database.exec(`${TABLE}; ${INDEX}`)
+      return byHand(prepared(database))
+    },
+    store: async () => migrated(new (await coatcheck('stores/sqlite.js')).SqliteStore(await sqlite())),
+    peerStore: sqliteStore,
+    // It knows this driver by what it is.
+    'better-auth': async () => betterAuthServer({ database: await sqlite('node:sqlite') }, { migrate: true }),
+  },
 }
-
-await serve({
-  'PostgreSQL: prepared SELECT': async () => byHand(await pgByHand()),
-  'PostgreSQL: coatcheck': async () => coatcheckHandler(await postgres()),
-  'PostgreSQL: express-session, connect-pg-simple': async () => expressSessionServer(await pgStore()),
-  'PostgreSQL: @fastify/session, connect-pg-simple': async () => fastifySessionServer(await pgStore()),
-  'PostgreSQL: better-auth': async () => betterAuthServer({ database: await pgPool() }, { migrate: true }),
-
-  'MariaDB: prepared SELECT': async () => byHand(await mysqlByHand()),
-  'MariaDB: coatcheck': async () => coatcheckHandler(await mariadb()),
-  'MariaDB: express-session, express-mysql-session': async () => expressSessionServer(await mysqlStore()),
-  'MariaDB: @fastify/session, express-mysql-session': async () => fastifySessionServer(await mysqlStore()),
-  'MariaDB: better-auth': async () => betterAuthServer({ database: await mysqlPool() }, { migrate: true }),
-
-  async 'SQLite: prepared SELECT'() {
-    const database = await sqlite()
-    database.exec(`${TABLE}; ${INDEX}`)
-    const prepared = Object.fromEntries(
-      Object.entries(STATEMENTS).map(([name, text]) => [name, database.prepare(text)]),
-    )
-    return byHand(
-      statements((name, values) => (name === 'select' ? prepared[name].get(...values) : prepared[name].run(...values))),
-    )
-  },
-  async 'SQLite: coatcheck'() {
-    const store = new (await stores()).SqliteStore(await sqlite())
-    await store.migrate()
-    return coatcheckHandler(store)
-  },
-  'SQLite: express-session, better-sqlite3-session-store': async () => expressSessionServer(await sqliteStore()),
-  'SQLite: @fastify/session, better-sqlite3-session-store': async () => fastifySessionServer(await sqliteStore()),
-  'SQLite: better-auth': async () => betterAuthServer({ database: await sqlite() }, { migrate: true }),
-})
+const kind = KINDS[url.startsWith('postgres') ? 'postgres' : url === '' ? 'sqlite' : 'mysql']
+await serve({ ...serversOn(kind), 'better-auth': kind['better-auth'] })

@@ -31,7 +31,9 @@ const server = (sign, verify) => async (request, response) => {
 await serve({
   async 'JWT, jose'() {
     const { SignJWT, jwtVerify } = await import('jose')
-    const key = new TextEncoder().encode(SECRET)
+    // Imported once: jose imports a text or bytes anew at each call.
+    const hmac = { name: 'HMAC', hash: 'SHA-256' }
+    const key = await crypto.subtle.importKey('raw', Buffer.from(SECRET), hmac, false, ['sign', 'verify'])
     const options = { algorithms: ['HS256'] }
     return server(
       claims =>

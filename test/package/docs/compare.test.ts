@@ -8,7 +8,7 @@ import { build } from '../../support/scripts/build.mjs'
 /** What a table says of each library and store. */
 function rowsOf(text: string): Map<string, string[]> {
   const [head, , ...lines] = text.slice(text.indexOf('| library')).split('\n')
-  expect(head).toContain('late save brings a logout back')
+  expect(head).toContain('late save undoes a logout')
   const rows = lines.slice(
     0,
     lines.findIndex(line => !line.startsWith('|')),

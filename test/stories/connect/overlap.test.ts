@@ -55,3 +55,31 @@ describe.each(Object.keys(APPS))('%s', name => {
     expect([await countRevived(service, TRIES / 4), await countLost(service, TRIES / 4)]).toEqual([0, 0])
   })
 })
+
+describe('express-session with the store that it brings along, as docs/connect.md tells', () => {
+  const NAME = 'express-session 1.19, Express 5'
+  /** A request of user 1 waits before it writes; another of this browser comes, then it goes on. */
+  async function late(path: string, meanwhile: string) {
+    const service = await startApp(NAME, new expressSession.MemoryStore())
+    open.push(service.close)
+    const browser = service.browser()
+    await browser.go('/login?user=1')
+    const [under, old] = [browser.copy(), browser.copy()]
+    const writing = under.go(`${path}gate=late`)
+    await service.gates.arrived('late')
+    await browser.go(meanwhile)
+    service.gates.open('late')
+    await writing
+    const userOf = async (each: typeof browser) => (await each.go('/read')).body.user
+    return { browser: await userOf(browser), under: await userOf(under), old: await userOf(old) }
+  }
+
+  it('logs a user in again by a late new ID', async () => {
+    expect(await late('/new-id?', '/logout')).toEqual({ browser: undefined, under: '1', old: undefined })
+  })
+
+  it('keeps a late save under the old ID, which lives again, or in the place of the next user', async () => {
+    expect(await late('/write?key=a&', '/login?user=2')).toEqual({ browser: '2', under: '1', old: '1' })
+    expect((await late('/write?key=a&', '/login-in-place?user=2')).browser).toBe('1')
+  })
+})
