@@ -14,12 +14,16 @@ import {
 } from 'node:fs'
 import { dirname, extname, join, relative } from 'node:path/posix'
 import { fileURLToPath } from 'node:url'
-import { Application, ReflectionKind } from 'typedoc'
+import { Application, Comment, ReflectionKind } from 'typedoc'
 import { drawAll } from './diagrams.mjs'
 import { llmsFull, llmsIndex } from './llms.mjs'
 import { nameOf, SUBPATHS } from './pages.mjs'
 import { builtIndex, unanswered } from './search.mjs'
 import { slug } from './slug.mjs'
+
+const KEYS = Object.keys(SUBPATHS)
+/** What the reference shows as tables. */
+const TABLES = ['parameters', 'interfaceProperties', 'typeDeclaration', 'enumMembers', 'propertyMembers']
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const gathered = join(root, '.tmp/site')
@@ -31,14 +35,14 @@ const under = (folder, ending) =>
     path => path.endsWith(ending) && !path.startsWith('node_modules/'),
   )
 
-/** Shown by a page as it is. @param {string} path */
+/** Needs no page around it. @param {string} path */
 const isPicture = path => /\.(?:png|svg)$/.test(path)
 
 /** Where a file of the repository is on the site: a page of docs/ at its own path, all else below repository/.
  * @param {string} path */
 const pageOf = path => {
   const page = path.startsWith('docs/') ? path.slice('docs/'.length) : `repository/${path.replace(/^\./, '')}`
-  if (page.endsWith('.md') || isPicture(path)) return page
+  if (page.endsWith('.md')) return page
   // VitePress takes .html at the end of a link for a page of its own.
   return `${page.replace(/\.html$/, '-html')}.md`
 }
@@ -75,10 +79,7 @@ function gatherPages() {
   for (const path of queue) {
     // As it is in the repository, too: that is where llms.txt leads to.
     if (statSync(join(root, path)).isFile()) copy(path, join('public', path))
-    if (isPicture(path)) {
-      copy(path, pageOf(path))
-      continue
-    }
+    if (isPicture(path)) continue
     const text = path.endsWith('.md') ? withTabs(drawAll(readFileSync(join(root, path), 'utf8'))) : pageFor(path)
     const page = pageOf(path)
     // Code keeps its brackets: only text outside of fences has links.
@@ -92,6 +93,7 @@ function gatherPages() {
           seen.add(found)
           queue.push(found)
         }
+        if (isPicture(found)) return `](/${found})`
         const address = relative(dirname(page), pageOf(found))
         return `](${address.startsWith('.') ? address : `./${address}`}${anchor})`
       })
@@ -147,15 +149,14 @@ function repairAnchors() {
   }
 }
 
-/** Writes the reference of every subpath of package.json; exits where an export has no docstring or a link is dead. */
+/** Writes a page for each name of each subpath of package.json; exits if a name has no docstring or a link is dead. */
 async function writeReference() {
   const sourceOf = (/** @type {string} */ key) => {
     if (key === '.') return 'src/index.ts'
     return key.startsWith('./stores/') ? `${key}.ts` : `src/${key.slice(2)}.ts`
   }
   const application = await Application.bootstrapWithPlugins({
-    entryPoints: SUBPATHS.map(key => join(root, sourceOf(key))),
-    router: 'module',
+    entryPoints: KEYS.map(key => join(root, sourceOf(key))),
     tsconfig: join(root, 'tsconfig.json'),
     plugin: ['typedoc-plugin-markdown', 'typedoc-vitepress-theme'],
     out: join(gathered, 'api'),
@@ -175,18 +176,23 @@ async function writeReference() {
       notDocumented: false,
       unusedMergeModuleWith: true,
     },
+    // Behind `keyof typeof`: the reference has its keys.
+    intentionallyNotExported: ['STATUS'],
     treatWarningsAsErrors: true,
-    ...{ docsRoot: gathered, hideBreadcrumbs: true, parametersFormat: 'table', sidebar: { autoConfiguration: false } },
+    ...{ docsRoot: gathered, hideBreadcrumbs: true, indexFormat: 'table', sidebar: { autoConfiguration: false } },
+    ...Object.fromEntries(TABLES.map(name => [`${name}Format`, 'table'])),
   })
   const project = await application.convert()
   if (!project || application.logger.hasErrors()) process.exit(1)
   application.validate(project)
   for (const name of undocumented(project)) application.logger.error(`${name} is exported and has no docstring`)
   if (application.logger.hasWarnings() || application.logger.hasErrors()) process.exit(1)
-  // A page for each subpath, under the name that is imported.
+  // A folder for each subpath, under the name that is imported.
   for (const module of project.children ?? []) {
-    const key = SUBPATHS.find(each => sourceOf(each).replace(/(?:\/index)?\.ts$/, '') === module.name)
-    module.name = nameOf(key ?? (module.name === 'src' ? '.' : `./${module.name.replace(/^src\//, '')}`))
+    const found = KEYS.find(each => sourceOf(each).replace(/(?:\/index)?\.ts$/, '') === module.name)
+    const key = found ?? (module.name === 'src' ? '.' : `./${module.name.replace(/^src\//, '')}`)
+    module.name = nameOf(key)
+    module.comment = new Comment([{ kind: 'text', text: SUBPATHS[key] ?? '' }])
   }
   await application.generateOutputs(project)
   if (application.logger.hasWarnings() || application.logger.hasErrors()) process.exit(1)

@@ -11,11 +11,20 @@ const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.me
 const repository = String(manifest.repository?.url ?? manifest.repository ?? '').replace(/^git\+|\.git$/g, '')
 const isPublished = repository.startsWith('https://')
 
+const gathered = new URL('../../.tmp/site/', import.meta.url)
 /** What a search engine shows of a page. @param {string} path of its Markdown @param {string} title */
 function descriptionOf(path, title) {
   const described = describe(path)
   if (described) return described
-  if (path.startsWith('api/')) return `${title}: what it exports, with the types, the parameters and what is thrown.`
+  if (path.startsWith('api/')) {
+    // Its docstring, which is the first paragraph below the heading and the signature.
+    const parts = readFileSync(new URL(path, gathered), 'utf8').split('\n\n')
+    const plain = (parts.find(part => /^[^#>|<]/.test(part)) ?? '')
+      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .replaceAll(/[`*\\]/g, '')
+      .replaceAll('\n', ' ')
+    return `${title}. ${plain.split(/(?<=\.) /)[0]}`
+  }
   return `${title}, a file in the repository of coatcheck.`
 }
 
@@ -24,6 +33,7 @@ const LAYOUTS = {
   'index.md': { layout: 'home', pageClass: 'home', titleTemplate: 'logged out means logged out' },
   // The room of the outline is for the tables.
   'compare.md': { aside: false, pageClass: 'compare' },
+  'api/': { pageClass: 'api' },
 }
 
 /** @param {string} text @param {string} link */
@@ -41,7 +51,7 @@ export default defineConfig({
   vite: { build: { chunkSizeWarningLimit: 3000 } },
   transformPageData: page => {
     page.description = descriptionOf(page.relativePath, page.title)
-    Object.assign(page.frontmatter, LAYOUTS[page.relativePath])
+    Object.assign(page.frontmatter, LAYOUTS[page.relativePath.replace(/^api\/.*/, 'api/')])
     // Their files are elsewhere, or are made.
     if (/^(?:api|repository)\//.test(page.relativePath)) page.frontmatter.editLink = false
   },
@@ -76,7 +86,7 @@ export default defineConfig({
         text: 'API',
         link: '/api/',
         collapsed: true,
-        items: SUBPATHS.map(key => page(nameOf(key), `/api/${nameOf(key)}`)),
+        items: Object.keys(SUBPATHS).map(key => page(nameOf(key), `/api/${nameOf(key)}/`)),
       },
     ],
   },

@@ -3,7 +3,29 @@
 import { readFileSync } from 'node:fs'
 
 const { exports } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
-export const SUBPATHS = Object.keys(exports).filter(key => key !== './package.json')
+/** What each subpath of package.json is for. @type {Record<string, string>} */
+export const SUBPATHS = {
+  '.': 'The manager, its options, its errors and events, and the types of a session and a visit.',
+  './node': 'Visits on node:http, and on what is built over it: Express, Koa, Fastify, Nest.',
+  './fetch': 'Visits with Request and Response: Hono, SvelteKit, Astro, Bun, Deno, Workers.',
+  './next': 'Visits in the app router of Next.',
+  './connect': 'A store for express-session, @fastify/session and koa-session.',
+  './better-auth': 'A secondary storage for better-auth.',
+  './import': 'Readers of the cookies and records of other libraries, for a move.',
+  './device-bound': 'Sessions bound to a key that stays in the device.',
+  './custom-server': 'What a server needs that has neither node:http nor Request: to make visits of its own.',
+  './custom-store': 'The contract of a store, for one of your own.',
+  './custom-store/testing': 'The test suite that a store of your own passes, and a reference to compare it with.',
+  './stores/memory': 'Sessions in the process.',
+  './stores/redis': 'Sessions in Redis or Valkey.',
+  './stores/postgres': 'Sessions in PostgreSQL.',
+  './stores/mysql': 'Sessions in MySQL or MariaDB.',
+  './stores/sqlite': 'Sessions in a file of SQLite.',
+  './stores/d1': 'Sessions in Cloudflare D1.',
+  './testing': 'A clock of your own, for the tests of an application.',
+}
+for (const key of Object.keys(exports))
+  if (key !== './package.json' && !SUBPATHS[key]) throw new Error(`${key} has no sentence in pages.mjs`)
 /** What is imported: coatcheck, coatcheck/node. @param {string} key of the exports */
 export const nameOf = key => `coatcheck${key.slice(1)}`
 

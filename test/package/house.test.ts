@@ -103,7 +103,7 @@ describe('the package', () => {
     const built = key === '.' ? 'index' : key.slice(2)
     expect(manifest.exports[key]).toEqual({
       import: { types: `./dist/${built}.d.ts`, default: `./dist/${built}.js` },
-      require: { types: `./dist/${built}.d.cts`, default: `./dist/${built}.cjs` },
+      require: { types: `./dist/cjs/${built}.d.ts`, default: `./dist/cjs/${built}.js` },
     })
   })
 

@@ -7,6 +7,7 @@ import ts from 'typescript'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { messageOf, problemsIn, programs } from '../support/compiler.ts'
 import { npmProject, type Pack, pack, root } from '../support/consumer.ts'
+import { PAGES, read } from '../support/pages.ts'
 
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
@@ -39,17 +40,28 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 describe('the packed package', () => {
   it('contains what users need and nothing else', () => {
     const beside = files.map(file => file.path).filter(path => !path.startsWith('dist/'))
-    expect(beside.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'])
+    const pages = beside.filter(path => path.startsWith('docs/') && path.endsWith('.md'))
+    expect(pages.sort()).toEqual(PAGES.filter(page => page.startsWith('docs/')))
+    expect(beside.filter(path => !path.startsWith('docs/')).sort()).toEqual(
+      ['CHANGELOG.md', 'LICENSE', 'README.md', 'llms.txt', 'package.json'].sort(),
+    )
     const built = files.map(file => file.path).filter(path => path.startsWith('dist/'))
-    expect(built.filter(path => !/\.(js|cjs|d\.ts|d\.cts)$/.test(path))).toEqual([])
+    expect(built.filter(path => !/\.(?:js|d\.ts)$/.test(path))).toEqual(['dist/cjs/package.json'])
     for (const entry of Object.values(manifest.exports))
       if (typeof entry === 'object')
         for (const condition of Object.values(entry as Record<string, Record<string, string>>))
           for (const path of Object.values(condition)) expect(built).toContain(path.replace('./', ''))
   })
 
-  it('is at most 420 kB packed', () => {
-    expect(size).toBeLessThan(420_000)
+  it('is at most 450 kB packed, with its pages', () => {
+    expect(size).toBeLessThan(450_000)
+  })
+
+  it('has what its llms.txt leads to, for an assistant that reads node_modules', () => {
+    const paths = new Set(files.map(({ path }) => path))
+    const links = [...read('llms.txt').matchAll(/\]\(([^)]+)\)/g)].map(([, target]) => target!)
+    expect(links.length).toBeGreaterThan(50)
+    expect(links.filter(target => !paths.has(target))).toEqual([])
   })
 
   it('has what test/package/contents.txt lists, and only what is in the repository or was built', () => {
@@ -118,9 +130,9 @@ describe('the packed package', () => {
   })
 
   it('declares each class once per module format, so that subpaths share it', () => {
-    for (const extension of [/\.js$/, /\.cjs$/]) {
+    for (const isCommonJs of [false, true]) {
       const classes = files
-        .filter(file => extension.test(file.path))
+        .filter(({ path }) => path.endsWith('.js') && path.startsWith('dist/cjs/') === isCommonJs)
         .flatMap(({ path }) => [
           ...readFileSync(join(project, 'node_modules/coatcheck', path), 'utf8').matchAll(
             /^var (SessionError|SessionStoreError|SessionManager|SessionCookie|MemoryStore) = class\b/gm,

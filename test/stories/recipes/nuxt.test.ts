@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Client, PASSWORD } from '../../support/example-service.ts'
+import { runnable } from '../../support/page-code.ts'
+import { read } from '../../support/pages.ts'
 import { type RunningRecipe, startRecipe } from './recipe.ts'
 import { walk } from './walk.ts'
 
@@ -37,4 +39,17 @@ describe('a page that Nuxt renders', () => {
     expect(text).not.toMatch(/db\.internal|node_modules/)
     expect((await open(ada)).slice(0, 2)).toEqual([200, 'Logged in: ada'])
   })
+})
+
+it('the middleware of Nuxt gives no visit to an answer that a cache keeps for everybody', () => {
+  const code = runnable(read('examples/nuxt/server/middleware/visit.ts')).replace('export default', 'return')
+  // With the names that Nuxt imports by itself.
+  const middleware = new Function('defineEventHandler', 'visits', code)((handler: unknown) => handler, {
+    of: () => 'hers',
+  })
+  const context: { visit?: unknown; cache?: object } = {}
+  middleware({ context, node: {} })
+  expect(context.visit).toBe('hers')
+  context.cache = {} // as Nitro has it under swr, isr and cache, and in a cached handler
+  expect(() => context.visit).toThrow('no visit in a cached handler')
 })

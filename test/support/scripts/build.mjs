@@ -2,7 +2,17 @@
 // Examples, tests and consumers resolve `coatcheck` to dist. `node test/support/scripts/build.mjs` builds it if the sources are
 // newer, with `--always` in any case. As the `dependencies` script it builds a clone: npm runs that after `npm ci`.
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, realpathSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -30,6 +40,11 @@ const isFresh = () =>
 async function bundle() {
   const started = new Date()
   await promisify(execFile)(process.execPath, [bundler, '--silent'], { cwd: root, timeout: 170_000 })
+  // For CommonJS the same declarations hold, in a folder that says what it is.
+  const dist = join(root, 'dist')
+  for (const path of readdirSync(dist, { recursive: true, encoding: 'utf8' }))
+    if (path.endsWith('.d.ts') && !path.startsWith('cjs')) cpSync(join(dist, path), join(dist, 'cjs', path))
+  writeFileSync(join(dist, 'cjs/package.json'), '{ "type": "commonjs", "sideEffects": false }\n')
   writeFileSync(stamp, '')
   // What was edited while the build ran is not in it.
   utimesSync(stamp, started, started)
