@@ -138,7 +138,11 @@ export class SessionManager<
     return writeData(contextOf(this).begin(), session, change)
   }
 
-  /** Reads and removes one key, such as a flash message or OAuth state; of parallel callers, one gets it. */
+  /**
+   * Reads and removes one key, such as a flash message or OAuth state; of parallel callers, one gets it.
+   * @example
+   * const theme = await sessions.take(session, 'theme')
+   */
   async take<Name extends keyof Data & string>(
     session: Session<Data, Ids>,
     name: Name,
@@ -252,6 +256,8 @@ export class SessionManager<
    * A remember token for the device of this session: to be sent once, as a cookie of its own. The session may have got a
    * new ID by `regenerate` whose grace lasts.
    * @throws SessionError ERR_SESSION_UNAUTHENTICATED if the session ended meanwhile
+   * @example
+   * const token = await sessions.issueRememberToken(session)
    */
   issueRememberToken(session: UserSession<Data, Ids>): Promise<string> {
     return issueToken(contextOf(this).begin(), session)
@@ -261,12 +267,18 @@ export class SessionManager<
    * Starts a session with a remember token: the session, and the token that replaces it if it was used for the first time.
    * `null` if it is worth nothing: unknown, expired, revoked, or stolen; or if the user is at a limit that refuses: then it
    * works again as soon as a session is free.
+   * @example
+   * const redeemed = await sessions.redeemRememberToken(cookie)
    */
   redeemRememberToken(token: string): Promise<Redeemed<Data, Ids> | null> {
     return redeemToken(contextOf(this).begin(), token)
   }
 
-  /** Ends a remember token, with the sessions that it started. Repeatable. */
+  /**
+   * Ends a remember token, with the sessions that it started. Repeatable.
+   * @example
+   * await sessions.revokeRememberToken(cookie)
+   */
   revokeRememberToken(token: string): Promise<void> {
     return revokeToken(contextOf(this).begin(), token)
   }
@@ -274,6 +286,8 @@ export class SessionManager<
   /**
    * Whether a password (not a remember token) was verified at most `within` ago: fresh authentication, for actions that a
    * borrowed browser must not take (OWASP ASVS 5.0, 7.5.1).
+   * @example
+   * if (!sessions.isFresh(session, '15m')) response.writeHead(303, { Location: '/login' }).end()
    */
   isFresh(session: Session<Data, Ids> | null, within: Duration): boolean {
     const limit = milliseconds(within, 'within')
@@ -310,6 +324,8 @@ export class SessionManager<
    * how many sessions were written to.
    * @throws SessionError ERR_SESSION_DATA if one session cannot hold the keys (the others have them), ERR_SESSION_CONFLICT
    * @throws SessionStoreError some sessions may have the keys: repeat it
+   * @example
+   * const written = await sessions.updateUserSessions(user.id, { theme: 'dark' })
    */
   async updateUserSessions(userId: UserIdInput<Ids>, keys: Partial<Data>): Promise<number> {
     const context = contextOf(this).begin()
@@ -324,6 +340,8 @@ export class SessionManager<
    * by itself, and for a namespace, it walks over everything stored: then a session that gets a new ID, begins or ends
    * meanwhile may count or not. `signal` ends the walk after the page under way, with its reason.
    * @throws TypeError if the store has neither `count` nor `scan`
+   * @example
+   * const live = await sessions.count()
    */
   count(options: { signal?: AbortSignal | undefined } = {}): Promise<number> {
     return countSessions(contextOf(this), options)
@@ -337,6 +355,8 @@ export class SessionManager<
    * @param options - `pageSize`: how many the store is asked for at once, 1 to 1000, by default 500; `signal` ends the
    * walk with its reason
    * @throws TypeError if the store has no `scan`
+   * @example
+   * for await (const { key, user, seenAt } of sessions.all()) console.log(key, user?.id, seenAt)
    */
   all(
     options: { signal?: AbortSignal | undefined; pageSize?: number | undefined } = {},
@@ -360,6 +380,8 @@ export class SessionManager<
    * sessions it ended.
    * @throws TypeError if the store has no `scan`
    * @throws SessionStoreError some are ended: repeat it until it resolves. The message says how many.
+   * @example
+   * const ended = await sessions.invalidateAll()
    */
   async invalidateAll(options: InvalidateAllOptions = {}): Promise<number> {
     const context = contextOf(this)
@@ -388,7 +410,11 @@ export class SessionManager<
     }
   }
 
-  /** Stops the sweep timer and closes the store (which leaves the application's database client open). */
+  /**
+   * Stops the sweep timer and closes the store (which leaves the application's database client open).
+   * @example
+   * await sessions.close()
+   */
   close(): Promise<void> {
     return contextOf(this).close()
   }

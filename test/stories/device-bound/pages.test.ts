@@ -123,9 +123,11 @@ describe('a request of a bound session', () => {
     expect((await ask(browser, [])).state).toBe('unbound')
     await browser.copy().register(browser.challenge!)
     // The answer was lost: the browser has what came with the login, and the value of another session takes its place.
-    clock.advance(15 * MINUTE)
     const unbound = { ...FINE, state: 'unbound' }
-    expect(await ask(browser, [first])).toEqual(unbound)
+    for (let look = 0; look < 2; look += 1) {
+      expect(await ask(browser, [first])).toEqual(unbound)
+      clock.advance(15 * MINUTE)
+    }
     expect(await ask(browser, ['of.another'])).toEqual({ ...unbound, cookies: [`${BOUND_COOKIE}=${first}`] })
     expect((await ask(browser, [])).state).toBe('unproved')
     expect((await ask(await bound(), [])).state).toBe('unproved')
