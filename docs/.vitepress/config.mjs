@@ -45,6 +45,8 @@ export default defineConfig({
   lang: 'en',
   head: [['link', { rel: 'icon', type: 'image/svg+xml', href: '/hanger.svg' }]],
   srcDir: '../.tmp/site',
+  // What is sent as it is, Markdown too.
+  srcExclude: ['public/**'],
   outDir: '../site',
   cacheDir: '../.tmp/vitepress',
   // The index of the search is one large file.
