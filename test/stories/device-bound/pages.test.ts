@@ -114,6 +114,11 @@ describe('a request of a bound session', () => {
       [['wrong'], 'same-origin', 'cors', null],
     ] as const)
       expect((await ask(browser, values, { 'sec-fetch-site': site, 'sec-fetch-mode': mode })).refresh).toBe(refresh)
+    // A form that was sent is not sent again.
+    browser.jar.set(BOUND_COOKIE, 'wrong')
+    const form = browser.request('/', 'POST', { 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'navigate' })
+    const answer = await browser.edge.handle(form, async visit => Response.json(await visit.get()))
+    expect(answer.headers.has('refresh')).toBe(false)
   })
 
   it('goes on by the first value until the browser has come with one of its device', async () => {
@@ -139,6 +144,12 @@ describe('an offer', () => {
     const { client, clock, sessions } = boundService({ require: true })
     const owner = client()
     expect(offers(await owner.logIn())).toBe(true)
+    // Thrown, too.
+    const redirect = owner.edge.handle(client().request('/', 'POST'), async visit => {
+      await visit.logIn({ user: ADA })
+      throw Response.redirect('https://shop.example/', 303)
+    })
+    expect(offers(await redirect.catch(thrown => thrown))).toBe(true)
     // From before there was device-bound: nothing in the data says that it was offered.
     const early = client()
     early.jar.set('session_id', (await sessions.create({ user: ADA })).secret)

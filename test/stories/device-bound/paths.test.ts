@@ -96,6 +96,7 @@ describe('a registration', () => {
     for (const each of [browser, late]) await each.logIn()
     clock.advance(6 * MINUTE - 1)
     expect((await browser.register()).status).toBe(200)
+    expect((await sessions.list(42n)).map(deviceOf)).toContainEqual({ boundAt: clock() })
     clock.advance(1)
     expect((await late.register()).status).toBe(403)
     browser.jar.set('session_id', (await sessions.create({ user: ADA })).secret)
