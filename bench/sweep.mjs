@@ -1,5 +1,5 @@
 // @ts-check
-// A million expired rows are swept by another process while visitors come. Long: `npm run bench -- sql --long`.
+// A million expired rows are swept by another process while visitors come: `npm run bench -- sweep`.
 import { setTimeout as wait } from 'node:timers/promises'
 import mysql from 'mysql2/promise'
 import pg from 'pg'

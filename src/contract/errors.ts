@@ -1,6 +1,21 @@
 import type { Store } from './store.ts'
 
-const STATUS = {
+/** The code of a `SessionError`: stable, and each has one HTTP status. */
+export type SessionErrorCode =
+  | 'ERR_SESSION_STORE'
+  | 'ERR_SESSION_CONFLICT'
+  | 'ERR_SESSION_UNAUTHENTICATED'
+  | 'ERR_SESSION_STALE_LOGIN'
+  | 'ERR_SESSION_NOT_FRESH'
+  | 'ERR_SESSION_CROSS_ORIGIN'
+  | 'ERR_SESSION_CSRF'
+  | 'ERR_SESSION_INSECURE'
+  | 'ERR_SESSION_LIMIT'
+  | 'ERR_SESSION_DATA'
+  | 'ERR_SESSION_HEADERS_SENT'
+  | 'ERR_SESSION_ID_COLLISION'
+
+const STATUS: Readonly<Record<SessionErrorCode, number>> = {
   ERR_SESSION_STORE: 503,
   ERR_SESSION_CONFLICT: 503,
   ERR_SESSION_UNAUTHENTICATED: 401,
@@ -13,10 +28,7 @@ const STATUS = {
   ERR_SESSION_DATA: 500,
   ERR_SESSION_HEADERS_SENT: 500,
   ERR_SESSION_ID_COLLISION: 500,
-} as const
-
-/** The code of a `SessionError`: stable, and each has one HTTP status. */
-export type SessionErrorCode = keyof typeof STATUS
+}
 
 const BRANDS = new Map<unknown, symbol>()
 

@@ -12,14 +12,13 @@ const isBuilt = existsSync(new URL('../../../dist/index.js', import.meta.url))
 
 interface Row {
   readonly label: string
-  readonly name: string
   readonly file: string
 }
 
 describe('a server of the benchmarks', () => {
   it.for(TABLES.memory.rows as Row[])('$label logs in, writes, and logs out', async (row, { skip }) => {
-    skip(row.name.includes('coatcheck') && !isBuilt, 'dist is not built')
-    const server = new Running(row)
+    skip(row.label.includes('coatcheck') && !isBuilt, 'dist is not built')
+    const server = new Running({ name: row.label, file: row.file })
     try {
       const port = await server.ask().catch((error: Error) => {
         skip(/^Cannot find package/.test(error.message), error.message)
@@ -75,10 +74,10 @@ describe('work on one processor', () => {
 
 it.each([
   [['--quick', 'details'], /details takes no --quick/],
-  [['sweep', '--long'], /sweep takes no --long/],
+  [['sweep', '--quick'], /sweep takes no --quick/],
   [['redis', '--write'], /redis takes no --write/],
   [['compare', 'redis'], /compare stands alone/],
-  [['--quick', '--long'], /choose one/],
+  [['--quick', '--write', 'compare'], /a quick comparison lacks rows/],
   [['memmory'], /unknown: memmory/],
   [['--fast'], /--fast/],
 ])('npm run bench -- %j says what is wrong, and measures nothing', (args, message) => {

@@ -24,7 +24,7 @@ it('what comes after the end of its lease is dropped, and leaves the next lease 
   })
   const session = await sessions.create({ user: { id: 1n, name: 'ada' } })
   const due = ({ token }: { token: string }) => token === ''
-  const running = ({ once }: typeof one) => {
+  const running = ({ once }: typeof one, lease: number) => {
     let finish = (_: { token: string }) => {}
     let begin = () => {}
     const result = new Promise<{ token: string }>(resolve => {
@@ -37,11 +37,12 @@ it('what comes after the end of its lease is dropped, and leaves the next lease 
       begin()
       return result
     }
-    return { begun, finish, done: once(sessions, session, 'refresh', { due, work, lease: 50 }) }
+    return { begun, finish, done: once(sessions, session, 'refresh', { due, work, lease }) }
   }
-  const late = running(one)
+  // The other one finds the lease over; to this one that of the other is not.
+  const late = running(one, 600_000)
   await late.begun
-  const next = running(other)
+  const next = running(other, 50)
   await next.begun
   const read = async () => (await sessions.get(session.secret))!.data
   const before = await read()

@@ -1,7 +1,8 @@
 // @ts-nocheck: it stands around a block of docs/index.md, which has the names that are not declared here.
 // biome-ignore-all lint/correctness/noUnusedVariables: the block uses them
 async function checkPassword(/** @type {any} */ body) {
-  if (body.password !== 'lovelace') throw Object.assign(new Error('wrong'), { status: 401, statusCode: 401 })
+  if (body?.password !== 'lovelace')
+    throw Object.assign(new Error('wrong'), { status: 401, statusCode: 401, expose: true })
   return { id: 'u_42', name: 'ada' }
 }
 /* the block */
