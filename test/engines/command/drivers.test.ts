@@ -88,7 +88,7 @@ describeEngine('redis', 'coatcheck with redis and with ioredis', () => {
           expect(refused, driver).toMatchObject({ code: 1, out: '' })
           expect(refused.err).toMatch(/^coatcheck: Redis at [^\n]*: WRONGPASS[^\n]*\n$/)
           expect(refused.err).not.toContain('hunter2')
-          expect(await run(right, 'doctor'), driver).toMatchObject({ code: 0, err: '' })
+          expect(await run(right, 'doctor'), driver).toMatchObject({ code: 0, err: '6 ok, 1 RISK (persistence)\n' })
           expect(await run(right, 'invalidate-user', '42', '--json'), driver).toEqual({
             code: 0,
             out: '{"ended":0}\n',

@@ -80,8 +80,8 @@ describeEngine('postgresql', 'a signal', () => {
 
   it('is not needed where a server says nothing any more after a while: the last line names the question', async () => {
     for (const [command, answers, question] of [
-      ['doctor', 1, /: 1 of 2 checks failed: version, and the rest was not asked\n$/],
-      ['doctor', 2, /: 1 of 4 checks failed: tables, and the rest was not asked\n$/],
+      ['doctor', 1, /: 1 ok, 1 WRONG \(version\), and the rest was not asked\n$/],
+      ['doctor', 2, /: 3 ok, 1 WRONG \(tables\), and the rest was not asked\n$/],
       ['count', 1, /: no answer within 2000 ms \(tables\)\n$/],
       ['count', 4, /: [^\n]*\b(?:count|scan)\b[^\n]*\n$/],
     ] as const) {
