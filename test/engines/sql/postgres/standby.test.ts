@@ -49,8 +49,10 @@ describeEngine('postgresql', 'an address that leads to a standby', () => {
 
     await expect(store.create(record(), short())).rejects.toMatchObject({ outcome: 'not-applied' })
     const reads = Array.from({ length: 20 }, () => store.read(one.key, short()))
-    for (const read of [...reads, store.listUser('45', 'session', short())])
-      await expect(read).rejects.toMatchObject({ cause: { message: expect.stringContaining('read-only') } })
+    const refused = { cause: { message: expect.stringContaining('read-only') } }
+    await Promise.all(
+      [...reads, store.listUser('45', 'session', short())].map(read => expect(read).rejects.toMatchObject(refused)),
+    )
     await expect(store.touch(one.key, NOW, NOW, short())).rejects.toMatchObject({ outcome: 'not-applied' })
 
     // Promoted, it replays what it has received, and keeps its connections.
