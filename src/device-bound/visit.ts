@@ -148,7 +148,10 @@ export class DeviceVisit implements AnyVisit {
     return this.told(this.#inner.respond(response))
   }
 
-  /** With our headers: it is a copy if there are any. A handshake, an error response and anything that is no response get none. */
+  /**
+   * With our headers: where there are any, the visit has read its session, and `response` is the copy that it made. A handshake,
+   * an error response and anything that is no response get none.
+   */
   told(response: Response): Response {
     if (typeof response?.headers?.getSetCookie === 'function' && response.status >= 200)
       writeRules(this.headRules(), new FetchHead(response.headers))
