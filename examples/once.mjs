@@ -57,12 +57,13 @@ async function fly(sessions, session, name, { due, work, lease = 10_000, wait = 
         data.leases[name] = mine
       }
       const taken = await sessions.update(live, take).catch(ignoreNotMine)
-      if (taken) await finish(sessions, taken, name, mine, () => work(taken.data, AbortSignal.timeout(lease)))
-    } else {
-      if (performance.now() > end)
-        throw Object.assign(new Error(`${name}: still under way elsewhere`), { status: 503, expose: false })
-      await sleep(pause * (0.5 + Math.random()))
-    }
+      const run = taken && (() => work(taken.data, AbortSignal.timeout(lease)))
+      const written = run && (await finish(sessions, taken, name, mine, run))
+      // Not again, even if it is due still: the next request may try.
+      if (written !== undefined) return written
+    } else if (performance.now() > end)
+      throw Object.assign(new Error(`${name}: still under way elsewhere`), { status: 503, expose: false })
+    else await sleep(pause * (0.5 + Math.random()))
     live = await sessions.get(live.secret, { touch: false })
   }
   return live
@@ -88,18 +89,18 @@ function isOver(id, lease) {
  */
 async function finish(sessions, taken, name, mine, work) {
   const [{ value, reason }] = /** @type {any} */ (await Promise.allSettled([Promise.resolve().then(work)]))
+  /** @param {D} data */
+  const put = data => {
+    if (data.leases[name] !== mine) throw NOT_MINE // too late, or written by the try before
+    delete data.leases[name]
+    Object.assign(data, value)
+  }
   for (let tries = 1; ; tries += 1)
     try {
-      await sessions.update(taken, data => {
-        if (data.leases[name] !== mine) throw NOT_MINE // too late, or written by the try before
-        delete data.leases[name]
-        Object.assign(data, value)
-      })
-      break
+      const written = await sessions.update(taken, put).catch(ignoreNotMine)
+      return reason === undefined ? written : Promise.reject(reason)
     } catch (error) {
-      if (error === NOT_MINE) break
       if (!(error instanceof SessionStoreError) || tries === 5) throw reason ?? error
       await sleep(200 * tries)
     }
-  if (reason !== undefined) throw reason
 }

@@ -56,3 +56,13 @@ it('what comes after the end of its lease is dropped, and leaves the next lease 
   expect([first?.data.token, second?.data.token]).toEqual(['of the next', 'of the next'])
   expect((await read()).leases).toEqual({})
 })
+
+it('what is still due when it has been done is done once for each request, not for ever', async () => {
+  const { leases, once } = await import('../../../examples/once.mjs')
+  const sessions = new SessionManager({ store: new MemoryStore(), initial: () => ({ ...leases(), done: 0 }) })
+  const session = await sessions.create({ user: { id: 1n, name: 'ada' } })
+  const work = { due: () => true, work: async ({ done }: { done: number }) => ({ done: done + 1 }) }
+  const answers = await Promise.all(Array.from({ length: 20 }, () => once(sessions, session, 'refresh', work)))
+  expect(answers.map(answer => answer?.data.done)).toEqual(answers.map(() => 1))
+  expect((await once(sessions, session, 'refresh', work))?.data).toEqual({ leases: {}, done: 2 })
+})
