@@ -3,20 +3,25 @@ import { defineConfig } from 'vitest/config'
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
-// Projects run in the order of their names, the longest files of each first.
-// What starts no server, or one example of its own: run in threads that keep what they have loaded.
-const IN_PROCESS = 'test/{api,stories,unit}/**/!(*.process).test.ts'
-// What asks servers: run in processes that keep what they have loaded, and the servers that files share.
+// What asks servers: run in processes that keep what they have loaded, and the servers that files share. Elsewhere a file
+// that asks them is called `engines.test.ts`, or ends in `.engines.test.ts`.
+const ENGINES = ['test/{redis,sql,engines}/**/*.test.ts', 'test/**/{,*.}engines.test.ts']
+const LIBRARIES = 'test/libraries/**/*.test.ts'
+const FIRST = 'test/{guarantees,contract}/**/*.test.ts'
+const PACKAGE = 'test/package/**/*.test.ts'
+const RECIPES = 'test/{recipes,stories/recipes}/**/*.test.ts'
 const PROOF = 'test/proof/**/*.test.ts'
-const ENGINES = 'test/{guarantees,contract,engines,libraries}/**/!(*.process).test.ts'
-const { COATCHECK_RECIPES, COATCHECK_EXCLUDE } = process.env
-const exclude = [
-  '**/node_modules/**',
-  // The recipes are installed first, by `npm run test:recipes`.
-  ...(COATCHECK_RECIPES ? [] : ['test/stories/recipes/**']),
-  // What vitest has for this, `--exclude`, reaches no project.
-  ...(COATCHECK_EXCLUDE?.split(',') ?? []),
-]
+// What looks at its whole process: warnings, timers, the heap.
+const PROCESS = 'test/**/*.process.test.ts'
+// What vitest has for this, `--exclude`, reaches no project.
+const exclude = ['**/node_modules/**', ...(process.env.COATCHECK_EXCLUDE?.split(',') ?? [])]
+
+// Projects run in the order of their names, the longest files of each first.
+const project = (
+  name: string,
+  include: string[],
+  { not = [], ...test }: { not?: string[]; pool?: 'threads'; isolate?: false } = {},
+) => ({ extends: true as const, test: { name, include, exclude: [...exclude, ...not], ...test } })
 
 export default defineConfig({
   resolve: {
@@ -40,15 +45,19 @@ export default defineConfig({
     // What a run has compiled, the next one finds: `.ci/run` has six.
     experimental: { fsModuleCache: true },
     projects: [
-      { extends: true, test: { name: 'engines', include: [ENGINES], exclude, isolate: false } },
-      { extends: true, test: { name: 'in-process', include: [IN_PROCESS], exclude, pool: 'threads', isolate: false } },
-      // A process for each file: what compiles, measures the heap, or looks at warnings and timers of the whole process.
-      {
-        extends: true,
-        test: { name: 'alone', include: ['test/**/*.test.ts'], exclude: [...exclude, IN_PROCESS, ENGINES, PROOF] },
-      },
-      // By `npm run proof` alone.
-      { extends: true, test: { name: 'proof', include: [PROOF] } },
+      project('engines', ENGINES, { isolate: false, not: [FIRST, PROOF, PROCESS] }),
+      project('guarantees', [FIRST], { isolate: false }),
+      project('libraries', [LIBRARIES], { isolate: false }),
+      project('package', [PACKAGE]),
+      project('process', [PROCESS], { not: [PACKAGE, PROOF] }),
+      project('rules', ['test/**/*.test.ts'], {
+        pool: 'threads',
+        isolate: false,
+        not: [...ENGINES, FIRST, LIBRARIES, PACKAGE, PROCESS, PROOF, RECIPES],
+      }),
+      // The recipes are installed first, by `npm run test:recipes`; the searches are asked by `npm run proof`.
+      project('recipes', [RECIPES], { pool: 'threads', isolate: false }),
+      project('proof', [PROOF]),
     ],
   },
 })

@@ -2,7 +2,7 @@
 // other commands, and whether all that could run has passed; and what was thrown outside of any test, which fails a run
 // without failing a test. Meanwhile it names what has been running for long: a run that is killed because something hangs
 // says nothing else of it.
-import { appendFileSync, readdirSync, readFileSync } from 'node:fs'
+import { appendFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Reporter, SerializedError, TestCase, TestModule, TestRunEndReason } from 'vitest/node'
 import { ENGINES } from '../services/engine-list.mjs'
@@ -66,21 +66,16 @@ export default class EnginesReporter implements Reporter {
 }
 
 const LEFT_OUT_HEAD = ['asked by', 'left out here']
-const test = new URL('../../', import.meta.url)
 
-/** What `npm test` does not ask, folders of tests and libraries, behind the command that does. */
+/** What `npm test` does not ask, behind the command that does. */
 export function leftOut(areInstalled = isInstalled('test/libraries')): string[][] {
-  const read = (path: string) => JSON.parse(readFileSync(new URL(path, test), 'utf8'))
-  const asked: string[] = read('../package.json').scripts.test.split(' ')
-  const folders = readdirSync(test, { withFileTypes: true })
-    .filter(entry => entry.isDirectory() && !['support', 'proof'].includes(entry.name))
-    .map(({ name }) => `test/${name}`)
-    .filter(folder => !asked.includes(folder))
-  const libraries = Object.keys(read('libraries/package.json').devDependencies).join(', ')
+  const { devDependencies } = JSON.parse(readFileSync(new URL('../../libraries/package.json', import.meta.url), 'utf8'))
   return [
-    ...folders.map(folder => ['npm run test:all', folder === 'test/libraries' ? `${folder}: ${libraries}` : folder]),
-    ...(areInstalled ? [] : [['npm run test:all', 'test/stories/connect on other libraries than Express']]),
-    ['npm run test:recipes', 'test/stories/recipes'],
+    ['npm run test:all', 'each client and browser: test/redis, test/sql, engines.test.ts of other folders'],
+    ['npm run test:all', `test/libraries: ${Object.keys(devDependencies).join(', ')}`],
+    ['npm run test:all', 'test/package'],
+    ...(areInstalled ? [] : [['npm run test:all', 'test/connect on other libraries than Express']]),
+    ['npm run test:recipes', 'test/recipes'],
     ['npm run proof', 'test/proof'],
   ]
 }

@@ -13,19 +13,15 @@ import { root, vitest } from './vitest.mjs'
 const MAJORS = ['20', '22', '24', '26']
 // What needs no server, and the packed package as each Node.js and its package managers install and load it. The examples
 // are walked through on one version: they stand on what the others test.
-const TESTS = [
-  ...[
-    'test/unit',
-    'test/api',
-    'test/stories',
-    'test/libraries',
-    'test/guarantees/memory',
-    'test/contract/memory',
-    'test/contract/sqlite',
-  ],
-  'test/package/installed',
+const PROJECTS = ['guarantees', 'libraries', 'package', 'process', 'rules'].flatMap(name => ['--project', name])
+const EXCLUDED = [
+  'test/{guarantees,contract}/{redis,postgres,mariadb,two,wrong}*',
+  'test/package/!(installed).test.ts',
+  'test/package/*/**',
+  'test/{api/command,stories/examples,command,examples}/**',
+  'test/libraries/**/*stores.test.ts',
+  'test/support/**',
 ]
-const EXCLUDED = ['test/api/command/**', 'test/stories/examples/**', 'test/libraries/**/*stores.test.ts']
 
 /** @param {string} major */
 function fetchNode(major) {
@@ -65,7 +61,7 @@ for (const major of majors) {
   console.log(`\nNode ${node.version}`)
   const report = join(results, `node-${major}.json`)
   const args = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
-  const status = vitest([...TESTS, ...args], { node: node.binary, exclude: EXCLUDED })
+  const status = vitest([...PROJECTS, ...args], { node: node.binary, exclude: EXCLUDED })
   const sum = counts(report)
   const ok = status === 0 && sum.failed === 0 && sum.passed > 0
   failed ||= !ok

@@ -79,7 +79,7 @@ const tests = wanted
   .filter(name => installed.get(name)?.verdict === '')
   .map(name => `test/stories/recipes/${name}.test.ts`)
 const args = [...tests, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
-const status = tests.length > 0 ? vitest(args, { env: { ...env, COATCHECK_RECIPES: '1' } }) : 1
+const status = tests.length > 0 ? vitest(args, { env }) : 1
 
 /** @type {import('./results.mjs').File[]} */
 const files = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')).testResults : []
