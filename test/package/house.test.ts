@@ -9,12 +9,6 @@ import { describe, expect, it } from 'vitest'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
 const manifest = JSON.parse(read('package.json'))
-const under = (folder: string) =>
-  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-    .map(path => join(folder, path))
-    .filter(path => path.endsWith('.ts') && !path.includes('node_modules/'))
-    .sort()
-
 const tracked = (...patterns: string[]) =>
   execFileSync('git', ['-c', 'safe.directory=*', 'ls-files', '-co', '--exclude-standard', ...patterns], {
     cwd: root,
@@ -22,6 +16,8 @@ const tracked = (...patterns: string[]) =>
   })
     .split('\n')
     .filter(path => path !== '' && existsSync(join(root, path)))
+
+const under = (folder: string) => tracked(`${folder}/*.ts`)
 
 /** What a file imports, types included: its own files as paths from the root, all else as written. */
 const imports = (path: string): string[] =>
