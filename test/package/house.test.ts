@@ -136,7 +136,7 @@ describe('who imports whom', () => {
     const allowed: readonly [folder: RegExp, imported: RegExp][] = [
       [/^test\/(?:unit|proof)\//, /./],
       [/^test\/(?:api\/)?command\//, /^src\/command\//],
-      [/^test\/(?:engines\/)?redis\//, /^stores\/redis\/scripts\.ts$/],
+      [/^test\/redis\//, /^stores\/redis\/scripts\.ts$/],
     ]
     const found = under('test')
       .filter(path => path.endsWith('.test.ts'))

@@ -2,12 +2,12 @@ import { SessionManager } from 'coatcheck'
 import type { SessionRecord } from 'coatcheck/custom-store'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type OpenClient, STANDALONE } from '../../support/redis/clients.ts'
-import { HOUR, recordOf, soon, T0, writeId } from '../../support/redis/records.ts'
-import { describeEngine } from '../../support/services/engines.ts'
-import { until } from '../../support/services/process.ts'
-import { type FaultProxy, startProxy } from '../../support/services/proxy.ts'
-import { type RedisServer, startRedis } from '../../support/services/redis.ts'
+import { type OpenClient, STANDALONE } from '../support/redis/clients.ts'
+import { HOUR, recordOf, soon, T0, writeId } from '../support/redis/records.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { until } from '../support/services/process.ts'
+import { type FaultProxy, startProxy } from '../support/services/proxy.ts'
+import { type RedisServer, startRedis } from '../support/services/redis.ts'
 
 let users = 100
 const CLIENTS = ['node-redis 6', 'ioredis 6', 'node-redis 6 pool', 'node-redis 5', 'ioredis 5']

@@ -2,11 +2,11 @@ import { type SessionRecord, SWEEP_MARGIN } from 'coatcheck/custom-store'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { DELETE_USER } from '../../../stores/redis/scripts.ts'
-import { HOUR, recordOf, soon, T0 } from '../../support/redis/records.ts'
-import { keysGiven, runs, type Tap, tapped } from '../../support/redis/tapped.ts'
-import { describeEngine } from '../../support/services/engines.ts'
-import { type RedisServer, startRedis } from '../../support/services/redis.ts'
+import { DELETE_USER } from '../../stores/redis/scripts.ts'
+import { HOUR, recordOf, soon, T0 } from '../support/redis/records.ts'
+import { keysGiven, runs, type Tap, tapped } from '../support/redis/tapped.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { type RedisServer, startRedis } from '../support/services/redis.ts'
 
 const nameOf = (key: string) => `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
 const memberOf = ({ key }: SessionRecord) => key.slice(3)

@@ -1,10 +1,10 @@
 import { SessionManager } from 'coatcheck'
 import { type NodeRedisClient, RedisStore } from 'coatcheck/stores/redis'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import { type OpenClient, STANDALONE } from '../../support/redis/clients.ts'
-import { HOUR, recordOf, soon, T0, writeId } from '../../support/redis/records.ts'
-import { describeEngine } from '../../support/services/engines.ts'
-import { type RedisServer, startRedis } from '../../support/services/redis.ts'
+import { type OpenClient, STANDALONE } from '../support/redis/clients.ts'
+import { HOUR, recordOf, soon, T0, writeId } from '../support/redis/records.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { type RedisServer, startRedis } from '../support/services/redis.ts'
 
 /** The same client, counting how often it begins to wait: commands sent together are one round trip. */
 function counting(client: NodeRedisClient) {

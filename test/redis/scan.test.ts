@@ -2,18 +2,18 @@ import type { SessionRecord } from 'coatcheck/custom-store'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from '../../support/redis/clients.ts'
-import { HOUR, keyIn, recordOf, soon, T0 } from '../../support/redis/records.ts'
-import { everyShape } from '../../support/redis/shapes.ts'
-import { describeEngine } from '../../support/services/engines.ts'
-import { until } from '../../support/services/process.ts'
+import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from '../support/redis/clients.ts'
+import { HOUR, keyIn, recordOf, soon, T0 } from '../support/redis/records.ts'
+import { everyShape } from '../support/redis/shapes.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { until } from '../support/services/process.ts'
 import {
   type RedisServer,
   sharedRedisCluster,
   startRedis,
   startRedisCluster,
   startRedisSentinels,
-} from '../../support/services/redis.ts'
+} from '../support/services/redis.ts'
 
 const nameOf = (key: string, prefix = 'coatcheck:') => `${prefix}{${key.slice(0, 3)}}:${key.slice(3)}`
 const at = (now = T0) => ({ now, deadline: soon() })

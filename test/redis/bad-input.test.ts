@@ -5,10 +5,10 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { createClient, createClientPool, createCluster, createSentinel } from 'redis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { CLUSTER, type OpenClient, STANDALONE } from '../../support/redis/clients.ts'
-import { HOUR, keyIn, recordOf, soon, T0 } from '../../support/redis/records.ts'
-import { describeEngine } from '../../support/services/engines.ts'
-import { type RedisServer, startRedis, startRedisCluster } from '../../support/services/redis.ts'
+import { CLUSTER, type OpenClient, STANDALONE } from '../support/redis/clients.ts'
+import { HOUR, keyIn, recordOf, soon, T0 } from '../support/redis/records.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { type RedisServer, startRedis, startRedisCluster } from '../support/services/redis.ts'
 
 const nameOf = (key: string) => `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
 

@@ -7,11 +7,11 @@ import {
 } from 'coatcheck/custom-store'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { LEAVE, PUT, UNDO } from '../../../stores/redis/scripts.ts'
-import { redisForGroup } from '../../support/redis/group.ts'
-import { anywhere, HOUR, keyIn, recordOf, soon, T0 } from '../../support/redis/records.ts'
-import { keysGiven, runs, type Tap, tapped } from '../../support/redis/tapped.ts'
-import { describeEngine } from '../../support/services/engines.ts'
+import { LEAVE, PUT, UNDO } from '../../stores/redis/scripts.ts'
+import { redisForGroup } from '../support/redis/group.ts'
+import { anywhere, HOUR, keyIn, recordOf, soon, T0 } from '../support/redis/records.ts'
+import { keysGiven, runs, type Tap, tapped } from '../support/redis/tapped.ts'
+import { describeEngine } from '../support/services/engines.ts'
 
 const MINUTE = 60_000
 const nameOf = (key: string) => `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`

@@ -1,11 +1,11 @@
 import { SessionManager, SessionStoreError } from 'coatcheck'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { within } from '../../support/deadlines.ts'
-import { type OpenClient, STANDALONE } from '../../support/redis/clients.ts'
-import { describeEngine } from '../../support/services/engines.ts'
-import { until } from '../../support/services/process.ts'
-import { type RedisServer, startRedis } from '../../support/services/redis.ts'
+import { within } from '../support/deadlines.ts'
+import { type OpenClient, STANDALONE } from '../support/redis/clients.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { until } from '../support/services/process.ts'
+import { type RedisServer, startRedis } from '../support/services/redis.ts'
 
 const CLIENTS = ['node-redis 6', 'ioredis 6', 'node-redis 6 pool', 'node-redis 5', 'ioredis 5', 'node-redis 5 pool']
 /** A release whose successor is asked for more. */

@@ -4,13 +4,13 @@ import { RedisStore } from 'coatcheck/stores/redis'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { clientCases } from '../../support/client-cases.ts'
-import { HOUR, keyIn, recordOf, soon, T0 } from '../../support/redis/records.ts'
-import { describeEngine } from '../../support/services/engines.ts'
-import { type RedisServer, startRedis } from '../../support/services/redis.ts'
+import { clientCases } from '../support/client-cases.ts'
+import { HOUR, keyIn, recordOf, soon, T0 } from '../support/redis/records.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { type RedisServer, startRedis } from '../support/services/redis.ts'
 
 /** What docs/stores/redis.md tells to allow, and nothing more: the suite runs as this user. */
-const PAGE = readFileSync(new URL('../../../docs/stores/redis.md', import.meta.url), 'utf8')
+const PAGE = readFileSync(new URL('../../docs/stores/redis.md', import.meta.url), 'utf8')
 const [RULES = [], ROLE = [], WALKING = []] = [
   ...PAGE.matchAll(/redis-cli ACL SETUSER coats ((?:[^\n#\\]|\\\n)+)/g),
 ].map(([, rules]) => rules!.split(/[\s\\']+/).filter(Boolean))

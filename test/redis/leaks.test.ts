@@ -1,9 +1,9 @@
 import { SessionManager } from 'coatcheck'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { STANDALONE } from '../../support/redis/clients.ts'
-import { describeEngine } from '../../support/services/engines.ts'
-import { type RedisServer, startRedis } from '../../support/services/redis.ts'
+import { STANDALONE } from '../support/redis/clients.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { type RedisServer, startRedis } from '../support/services/redis.ts'
 
 const LONG = process.env.COATCHECK_LONG === '1'
 

@@ -8,12 +8,12 @@ import { PostgresStore } from 'coatcheck/stores/postgres'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { CLUSTER, STANDALONE } from '../../support/redis/clients.ts'
-import { describeEngine } from '../../support/services/engines.ts'
-import { sharedMariadb } from '../../support/services/mariadb.ts'
-import { sharedPostgres } from '../../support/services/postgres.ts'
-import { sharedRedisCluster, startRedis } from '../../support/services/redis.ts'
-import { openSqlite, sqliteFile } from '../../support/services/sqlite.ts'
+import { CLUSTER, STANDALONE } from '../support/redis/clients.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { sharedMariadb } from '../support/services/mariadb.ts'
+import { sharedPostgres } from '../support/services/postgres.ts'
+import { sharedRedisCluster, startRedis } from '../support/services/redis.ts'
+import { openSqlite, sqliteFile } from '../support/services/sqlite.ts'
 
 type Data = Record<string, unknown>
 type Manager = SessionManager<Data>

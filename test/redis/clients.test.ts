@@ -1,9 +1,9 @@
 // One story with every client and shape; the rules in full are the conformance suite's business.
 import { RedisStore } from 'coatcheck/stores/redis'
 import { expect, it } from 'vitest'
-import { anywhere, HOUR, recordOf, T0, writeId } from '../../support/redis/records.ts'
-import { everyShape } from '../../support/redis/shapes.ts'
-import { describeEngine } from '../../support/services/engines.ts'
+import { anywhere, HOUR, recordOf, T0, writeId } from '../support/redis/records.ts'
+import { everyShape } from '../support/redis/shapes.ts'
+import { describeEngine } from '../support/services/engines.ts'
 
 describeEngine('redis', 'the Redis store with every client', () => {
   it.each(everyShape())('keeps, changes, moves and ends sessions with %s', async (name, open) => {

@@ -1,10 +1,10 @@
 import { type NodeRedisClient, RedisStore } from 'coatcheck/stores/redis'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type OpenClient, STANDALONE } from '../../support/redis/clients.ts'
-import { HOUR, recordOf, soon, T0, writeId } from '../../support/redis/records.ts'
-import { describeEngine } from '../../support/services/engines.ts'
-import { type RedisServer, startRedis } from '../../support/services/redis.ts'
+import { type OpenClient, STANDALONE } from '../support/redis/clients.ts'
+import { HOUR, recordOf, soon, T0, writeId } from '../support/redis/records.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { type RedisServer, startRedis } from '../support/services/redis.ts'
 
 const LONG = process.env.COATCHECK_LONG === '1'
 const MINUTE = 60_000

@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { type SessionId, SessionManager } from 'coatcheck'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { expect, it } from 'vitest'
-import { collectGarbage } from '../../support/collect-garbage.ts'
-import { everyShape } from '../../support/redis/shapes.ts'
-import { describeEngine } from '../../support/services/engines.ts'
-import { until } from '../../support/services/process.ts'
-import { startRedisCluster } from '../../support/services/redis.ts'
+import { collectGarbage } from '../support/collect-garbage.ts'
+import { everyShape } from '../support/redis/shapes.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { until } from '../support/services/process.ts'
+import { startRedisCluster } from '../support/services/redis.ts'
 
 const GETS = 30_000
 const MIB = 2 ** 20

@@ -8,13 +8,13 @@ import { testStore } from 'coatcheck/custom-store/testing'
 import { type RedisClient, RedisStore, upstash } from 'coatcheck/stores/redis'
 import type { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { clientCases } from '../../support/client-cases.ts'
-import { redisForGroup } from '../../support/redis/group.ts'
-import { describeEngine } from '../../support/services/engines.ts'
-import { type RedisCluster, startRedisCluster } from '../../support/services/redis.ts'
-import { failure } from '../../support/sql/given-up.ts'
+import { clientCases } from '../support/client-cases.ts'
+import { redisForGroup } from '../support/redis/group.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { type RedisCluster, startRedisCluster } from '../support/services/redis.ts'
+import { failure } from '../support/sql/given-up.ts'
 
-const drivers = createRequire(new URL('../../support/drivers/package.json', import.meta.url))
+const drivers = createRequire(new URL('../support/drivers/package.json', import.meta.url))
 const TOKEN = 'a token'
 
 /** The REST API of Upstash, before a Redis: a command is an array in the body of a POST. */

@@ -2,11 +2,11 @@ import type { SessionStoreError } from 'coatcheck'
 import { type SessionRecord, SWEEP_MARGIN } from 'coatcheck/custom-store'
 import { RedisStore, type RedisStoreOptions } from 'coatcheck/stores/redis'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { DISCARD, WRITE } from '../../../stores/redis/scripts.ts'
-import { redisForGroup } from '../../support/redis/group.ts'
-import { anywhere, HOUR, keyIn, recordOf, soon, T0, writeId } from '../../support/redis/records.ts'
-import { runs, type Tap, tapped } from '../../support/redis/tapped.ts'
-import { describeEngine } from '../../support/services/engines.ts'
+import { DISCARD, WRITE } from '../../stores/redis/scripts.ts'
+import { redisForGroup } from '../support/redis/group.ts'
+import { anywhere, HOUR, keyIn, recordOf, soon, T0, writeId } from '../support/redis/records.ts'
+import { runs, type Tap, tapped } from '../support/redis/tapped.ts'
+import { describeEngine } from '../support/services/engines.ts'
 
 const MINUTE = 60_000
 const nameOf = (key: string) => `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`

@@ -1,11 +1,11 @@
 import { type Duration, SessionManager, type SessionStoreError } from 'coatcheck'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { describe, expect, it } from 'vitest'
-import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from '../../support/redis/clients.ts'
-import { startBehindProxies, startPair } from '../../support/redis/failures.ts'
-import { HOUR, writeId } from '../../support/redis/records.ts'
-import { describeEngine } from '../../support/services/engines.ts'
-import { until } from '../../support/services/process.ts'
+import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from '../support/redis/clients.ts'
+import { startBehindProxies, startPair } from '../support/redis/failures.ts'
+import { HOUR, writeId } from '../support/redis/records.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { until } from '../support/services/process.ts'
 
 const LONG = process.env.COATCHECK_LONG === '1'
 /** Of a release with a successor only the client that most use. */

@@ -1,11 +1,11 @@
 import { RedisStore } from 'coatcheck/stores/redis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { STANDALONE } from '../../support/redis/clients.ts'
-import { T0 } from '../../support/redis/records.ts'
-import { failuresOf, leaked, PRIVATE } from '../../support/scan.ts'
-import { describeEngine } from '../../support/services/engines.ts'
-import { type FaultProxy, startProxy } from '../../support/services/proxy.ts'
-import { type RedisServer, startRedis } from '../../support/services/redis.ts'
+import { STANDALONE } from '../support/redis/clients.ts'
+import { T0 } from '../support/redis/records.ts'
+import { failuresOf, leaked, PRIVATE } from '../support/scan.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { type FaultProxy, startProxy } from '../support/services/proxy.ts'
+import { type RedisServer, startRedis } from '../support/services/redis.ts'
 
 describeEngine('redis', 'an error of a Redis client that is logged', () => {
   let server: RedisServer

@@ -1,17 +1,17 @@
 import { RedisStore } from 'coatcheck/stores/redis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { CLUSTER, SENTINEL, STANDALONE } from '../../support/redis/clients.ts'
-import { HOUR, recordOf, soon, T0 } from '../../support/redis/records.ts'
-import { describeEngine } from '../../support/services/engines.ts'
-import { until } from '../../support/services/process.ts'
-import { startProxy } from '../../support/services/proxy.ts'
+import { CLUSTER, SENTINEL, STANDALONE } from '../support/redis/clients.ts'
+import { HOUR, recordOf, soon, T0 } from '../support/redis/records.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { until } from '../support/services/process.ts'
+import { startProxy } from '../support/services/proxy.ts'
 import {
   type RedisCluster,
   type RedisServer,
   startRedis,
   startRedisCluster,
   startRedisSentinels,
-} from '../../support/services/redis.ts'
+} from '../support/services/redis.ts'
 
 const LONG = process.env.COATCHECK_LONG === '1'
 

@@ -5,12 +5,12 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { type OpenClient, STANDALONE } from '../../support/redis/clients.ts'
-import { HOUR, recordOf, soon, T0 } from '../../support/redis/records.ts'
-import { describeEngine } from '../../support/services/engines.ts'
-import { freePort } from '../../support/services/process.ts'
-import { type RedisServer, startRedis } from '../../support/services/redis.ts'
-import { type Certificate, makeCertificate } from '../../support/services/tls.ts'
+import { type OpenClient, STANDALONE } from '../support/redis/clients.ts'
+import { HOUR, recordOf, soon, T0 } from '../support/redis/records.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { freePort } from '../support/services/process.ts'
+import { type RedisServer, startRedis } from '../support/services/redis.ts'
+import { type Certificate, makeCertificate } from '../support/services/tls.ts'
 
 const ALWAYS = ['--appendonly', 'yes', '--appendfsync', 'always']
 
