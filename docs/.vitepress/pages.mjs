@@ -102,6 +102,21 @@ export const SECTIONS = [
         'TOTP, a passkey or a code by mail: nobody is logged in before the second factor was checked.',
       ),
       page(
+        'Sudo mode',
+        '/guide/step-up',
+        'Step-up authentication: ask for the password or a code again before what matters, and remember which proof was given.',
+      ),
+      page(
+        'Log in as a user',
+        '/guide/act-as',
+        'Support acts as a user, for a while and on record: impersonation that the logout of support ends.',
+      ),
+      page(
+        'A mail about a new device',
+        '/guide/new-device',
+        'Tell users by mail that somebody logged in on a device that they have never used.',
+      ),
+      page(
         'OAuth, OIDC and SAML',
         '/guide/oauth',
         'Log in with OAuth, OIDC or SAML: what has to come back in the session, and who the user is then.',
