@@ -241,7 +241,6 @@ describe('who imports whom', () => {
     // The command is a program; a test of one of its files asks it in process. Those of Redis count its scripts.
     const allowed: readonly [folder: string, imported: RegExp][] = [
       ['test/unit/', /./],
-      ['test/api/command/', /^src\/command\//],
       ['test/command/', /^src\/command\//],
       ['test/engines/redis/', /^stores\/redis\/scripts\.ts$/],
       ['test/redis/', /^stores\/redis\/scripts\.ts$/],

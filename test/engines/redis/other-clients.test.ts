@@ -12,7 +12,7 @@ import { clientCases } from '../../support/client-cases.ts'
 import { redisForGroup } from '../../support/redis/group.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { type RedisCluster, startRedisCluster } from '../../support/services/redis.ts'
-import { failure } from '../../support/sql/given-up.ts'
+import { failure } from '../../support/failure.ts'
 
 const drivers = createRequire(new URL('../../support/drivers/package.json', import.meta.url))
 const TOKEN = 'a token'

@@ -21,7 +21,7 @@ const figures = ({ engine, seed, seconds, rounds, histories, calls, unknown, ref
 
 let worker: CompiledWorker
 beforeAll(async () => {
-  worker = await compileWorker('../proof/engines/worker')
+  worker = await compileWorker('proof/engines/worker')
 }, 120_000)
 afterAll(() => worker?.remove())
 

@@ -12,13 +12,12 @@ export default defineConfig({
     testTimeout: testTimeout!,
     hookTimeout: hookTimeout!,
     include: [
-      'test/{api,stories,unit}/**/*.test.ts',
+      'test/{api,memory,stories,unit}/**/*.test.ts',
       'test/libraries/import/sealed.test.ts',
       'test/contract/memory.test.ts',
       'test/guarantees/memory.test.ts',
     ],
     exclude: [
-      'test/api/command/**',
       'test/stories/{examples,recipes}/**',
       'test/**/{*.process,frameworks,process,remember-model,schedules}.test.ts',
     ],

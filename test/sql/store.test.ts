@@ -1,0 +1,343 @@
+// What the SQL stores decide by themselves, by what the statements answered.
+
+import { SessionStoreError, type Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sqlite'
+import { describe, expect, it } from 'vitest'
+import { describeEngine } from '../support/services/engines.ts'
+import { openSqlite } from '../support/services/sqlite.ts'
+import { anonymous, COLUMNS_BUT_ID, NOW, newKey, newWriteId, record } from './records.ts'
+
+const CALL = { now: NOW }
+const change = (changes = {}) => ({ data: '1', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId(), ...changes })
+const never = () => expect.unreachable('the database was asked')
+const UNASKED: [string, Store][] = [
+  ['SQLite', new SqliteStore({ prepare: never, exec: never })],
+  ['PostgreSQL', new PostgresStore({ connect: never } as never)],
+  ['MySQL', new MysqlStore({ getConnection: never } as never)],
+]
+
+describe.each(UNASKED)('%s', (_, store) => {
+  it('is not asked for what is no key', async () => {
+    // Not even where the time is over: there is nothing to wait for.
+    const over = { ...CALL, deadline: 0 }
+    for (const key of ['', 'x', `${newKey()} `]) {
+      expect(await store.read(key, over)).toBe(null)
+      expect(await store.touch(key, NOW, NOW, over)).toBe('gone')
+      expect(await store.update(key, 1, change(), over)).toBe('gone')
+      expect(await store.delete(key, over)).toBe(false)
+    }
+  })
+})
+
+/** A store in memory whose statements go through `answer`, which may change what the driver gives. */
+async function through(answer: (text: string, method: 'run' | 'get' | 'all', given: () => unknown) => unknown) {
+  const database = openSqlite('libsql', ':memory:')
+  const plain = new SqliteStore(database)
+  await plain.migrate()
+  const wrapped: SqliteDatabase = {
+    exec: sql => answer(sql, 'run', () => database.exec(sql)),
+    prepare(text) {
+      const statement = database.prepare(text) as any
+      const through =
+        (method: 'run' | 'get' | 'all') =>
+        (...values: unknown[]) =>
+          answer(text, method, () => statement[method](...values)) as never
+      return {
+        raw: (on: boolean) => statement.raw(on),
+        run: through('run'),
+        get: through('get'),
+        all: through('all'),
+      } as never
+    },
+  }
+  return { database, plain, store: new SqliteStore(wrapped) }
+}
+
+describeEngine('libsql', 'a store through a driver of SQLite', () => {
+  it('hands no session to the reader of another, whatever the driver answers', async () => {
+    const other = record()
+    const rows: unknown[] = []
+    const { plain, store } = await through((_, method, given) => {
+      if (method !== 'get') return given()
+      if (rows.length === 0) rows.push(given())
+      return rows[0]
+    })
+    await plain.create(other, CALL)
+    expect(await store.read(other.key, CALL)).toEqual(other)
+    const key = newKey()
+    const refusal = { outcome: 'not-applied', cause: { message: 'the driver answered for another key' } }
+    const reading = Promise.resolve().then(() => store.read(key, CALL))
+    await expect(reading).rejects.toMatchObject({ operation: 'read', ...refusal })
+    expect(await plain.read(other.key, CALL)).toEqual(other)
+  })
+
+  it('names the call that failed, also where it was a read that had to remove a damaged row', async () => {
+    const full = Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })
+    const { plain, store, database } = await through((text, method, given) => {
+      if (method === 'run' && text.startsWith('DELETE')) throw full
+      return given()
+    })
+    const one = record()
+    await plain.create(one, CALL)
+    database.exec('UPDATE coatcheck_sessions SET version = -1')
+    const failure = { outcome: 'not-applied', cause: { message: full.message } }
+    await expect(store.read(one.key, CALL)).rejects.toMatchObject({ operation: 'read', ...failure })
+    await expect(store.delete(one.key, CALL)).rejects.toMatchObject({ operation: 'delete', ...failure })
+    await expect(store.sweep!(1, CALL)).rejects.toMatchObject({ operation: 'sweep', ...failure })
+    expect(await plain.read(one.key, CALL)).toEqual({ corrupt: 'version is not a positive number' })
+    expect(await plain.read(one.key, CALL)).toBe(null)
+  })
+
+  it('lets a read that met a lock wait for it', async () => {
+    const busy = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' })
+    const faults: Error[] = []
+    const { plain, store } = await through((_, method, given) => {
+      if (method === 'get' && faults.length > 0) throw faults.pop()
+      return given()
+    })
+    const one = record()
+    await plain.create(one, CALL)
+    faults.push(busy)
+    const reading = store.read(one.key, CALL)
+    expect(reading).toBeInstanceOf(Promise)
+    expect(await reading).toEqual(one)
+    expect(await store.read(one.key, CALL)).toEqual(one)
+  })
+
+  it('ends nothing by a forward to a session that has ended, and forgets the forward', async () => {
+    const { store, database } = await through((_, __, given) => given())
+    const [one, next] = [record(), record()]
+    await store.create(one, CALL)
+    await store.replace(one.key, 1, next, { forward: { salt: '', until: NOW + 9 } }, CALL)
+    expect(await store.delete(next.key, CALL)).toBe(true)
+    expect(await store.delete(one.key, CALL)).toBe(false)
+    expect(database.prepare('SELECT id FROM coatcheck_sessions').all()).toEqual([])
+  })
+
+  it('deletes in another turn what another call made between two of its statements', async () => {
+    const missed: string[] = []
+    const { plain, store } = await through((text, method, given) => {
+      if (method !== 'run' || !text.startsWith('DELETE') || missed.length > 0) return given()
+      missed.push(text)
+      return { changes: 0 }
+    })
+    const one = record()
+    await plain.create(one, CALL)
+    expect(await store.delete(one.key, CALL)).toBe(true)
+    expect(await plain.read(one.key, CALL)).toBe(null)
+    expect(missed.length).toBe(1)
+  })
+
+  it('lets no logout without a password version make an older minimum version last longer', async () => {
+    const { store } = await through((_, __, given) => given())
+    const older = (changes = {}) => record({ userId: '7', passwordVersion: 1, ...changes })
+    await store.deleteUser('7', { minPasswordVersion: 5, minPasswordVersionUntil: NOW + 10 }, CALL)
+    await store.deleteUser('7', { minPasswordVersionUntil: NOW + 1000 }, CALL)
+    expect(await store.create(older(), { now: NOW + 9 })).toBe('stale-login')
+    expect(await store.create(older(), { now: NOW + 10 })).toBe('created')
+  })
+
+  it('spares, in a logout everywhere, what the forwards from the excepted key lead to, and ends in a circle of them', async () => {
+    const { store, database } = await through((_, __, given) => given())
+    const [one, second, third, other] = ['7', '7', '7', '7'].map(userId => record({ userId })) as SessionRecord[]
+    const forward = { forward: { salt: '', until: NOW + 9 } }
+    await store.create(one!, CALL)
+    await store.replace(one!.key, 1, second!, forward, CALL)
+    await store.replace(second!.key, 1, third!, forward, CALL)
+    await store.create(other!, CALL)
+    const everywhere = (exceptKey: string) => store.deleteUser('7', { minPasswordVersionUntil: NOW, exceptKey }, CALL)
+    expect(await everywhere(one!.key)).toBe(1)
+    expect(await store.read(third!.key, CALL)).toEqual(third)
+    expect(await store.read(other!.key, CALL)).toBe(null)
+    const way = [
+      [one!.key, second!.key],
+      [second!.key, one!.key],
+    ]
+    for (const [from, to] of way) database.exec(`UPDATE coatcheck_sessions SET moved_to = '${to}' WHERE id = '${from}'`)
+    expect(await everywhere(one!.key)).toBe(1)
+    expect(await everywhere('no key')).toBe(0)
+    expect(await everywhere(newKey())).toBe(0)
+  })
+})
+
+describeEngine('libsql', 'a logout everywhere in pieces', () => {
+  const MANY = 600
+  const everybody = { minPasswordVersion: 1, minPasswordVersionUntil: NOW + 1e9 }
+
+  async function crowded(fail: (commits: number) => unknown) {
+    let commits = 0
+    let watched = false
+    const made = await through((text, _, given) => {
+      if (watched && text === 'COMMIT') {
+        const error = fail(commits++)
+        if (error !== undefined) throw error
+      }
+      return given()
+    })
+    const one = record({ userId: '7' })
+    await made.plain.create(one, CALL)
+    made.database.exec(`INSERT INTO coatcheck_sessions (id, ${COLUMNS_BUT_ID})
+      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${MANY - 1})
+      SELECT printf('%046d', i), ${COLUMNS_BUT_ID} FROM coatcheck_sessions, n WHERE id = '${one.key}'`)
+    watched = true
+    const left = async () => (await made.plain.listUser('7', 'session', CALL)).length
+    return { ...made, left, commits: () => commits }
+  }
+
+  it('ends 250 sessions in each, and counts all', async () => {
+    const { store, left, commits } = await crowded(() => undefined)
+    expect(await store.deleteUser('7', everybody, CALL)).toBe(MANY)
+    expect([commits(), await left()]).toEqual([3, 0])
+  })
+
+  it('has done nothing where the first one fails, and something where a later one does', async () => {
+    const full = Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })
+    for (const [failing, outcome, rest] of [
+      [0, 'not-applied', MANY],
+      [1, 'unknown', MANY - 250],
+    ] as const) {
+      const { store, left } = await crowded(commits => (commits === failing ? full : undefined))
+      const error = await store.deleteUser('7', everybody, CALL).catch((thrown: unknown) => thrown)
+      expect(error).toBeInstanceOf(SessionStoreError)
+      expect(error).toMatchObject({
+        operation: 'deleteUser',
+        outcome,
+        message: 'the session store failed in deleteUser',
+        cause: { message: full.message },
+      })
+      expect(await left()).toBe(rest)
+    }
+  })
+})
+
+describeEngine('libsql', 'a sweep in batches', () => {
+  const dead = (key: string) => record({ key, expiresAt: NOW - 1e6 })
+
+  async function filled(rows: number) {
+    const batches: number[] = []
+    const made = await through((text, method, given) => {
+      const answer = given()
+      if (method === 'run' && text.startsWith('DELETE')) batches.push((answer as { changes: number }).changes)
+      return answer
+    })
+    const one = dead('0'.repeat(46))
+    await made.plain.create(one, { now: one.expiresAt - 1 })
+    made.database.exec(`INSERT INTO coatcheck_sessions (id, ${COLUMNS_BUT_ID})
+      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${rows - 1})
+      SELECT printf('%046d', i), ${COLUMNS_BUT_ID} FROM coatcheck_sessions, n WHERE id = '${one.key}'`)
+    return { ...made, batches }
+  }
+
+  it('removes 250 rows in each, until nothing is left of sessions and users', async () => {
+    const { store, plain, batches } = await filled(600)
+    await plain.deleteUser('7', { minPasswordVersion: 1, minPasswordVersionUntil: NOW - 1e6 }, { now: NOW - 2e6 })
+    expect(await store.sweep!(1e6, CALL)).toBe(601)
+    expect(batches).toEqual([250, 250, 100, 0, 1, 0])
+  })
+
+  it('asks for no more than it may remove', async () => {
+    const { store, batches } = await filled(600)
+    expect(await store.sweep!(300, CALL)).toBe(300)
+    expect(await store.sweep!(0, CALL)).toBe(0)
+    expect(batches).toEqual([250, 50])
+  })
+
+  it('lets the event loop run between two', async () => {
+    const { store } = await filled(600)
+    let turns = 0
+    const turn = () => {
+      turns += 1
+      next = setImmediate(turn)
+    }
+    let next = setImmediate(turn)
+    await store.sweep!(600, CALL)
+    clearImmediate(next)
+    expect(turns).toBeGreaterThanOrEqual(3)
+  })
+})
+
+describeEngine('libsql', 'a migration of SQLite', () => {
+  it('rejects with what the driver said, since no verb of a request has failed', async () => {
+    const database = openSqlite('libsql', ':memory:')
+    const refusing = (word: string) => {
+      const refuse = (sql: string) => {
+        if (sql.startsWith(word)) throw Object.assign(new Error(`no ${word}`), { code: 'SQLITE_READONLY' })
+        return sql
+      }
+      const connection: SqliteDatabase = {
+        exec: sql => database.exec(refuse(sql)),
+        prepare: sql => database.prepare(refuse(sql)),
+      }
+      return new SqliteStore(connection)
+    }
+    for (const word of ['SELECT', 'CREATE']) {
+      const error = await refusing(word)
+        .migrate()
+        .catch((thrown: unknown) => thrown)
+      expect(error).toMatchObject({ message: `no ${word}`, code: 'SQLITE_READONLY' })
+      expect(error).not.toBeInstanceOf(SessionStoreError)
+    }
+    await expect(refusing('SELECT').isMigrated()).rejects.toMatchObject({ code: 'SQLITE_READONLY' })
+    expect(await new SqliteStore(database).isMigrated()).toBe(false)
+  })
+
+  it('looks at both tables once more when it has created one of them', async () => {
+    const database = openSqlite('libsql', ':memory:')
+    const store = new SqliteStore(database)
+    const columns = 'namespace TEXT, user_id TEXT, min_password_version_until INTEGER, expires_at INTEGER'
+    database.exec(`CREATE TABLE coatcheck_sessions_users (${columns})`)
+    await expect(store.migrate()).rejects.toThrow(
+      /coatcheck_sessions_users has another schema .*: column min_password_version is missing$/,
+    )
+    database.exec('ALTER TABLE coatcheck_sessions_users ADD COLUMN min_password_version INTEGER')
+    await store.migrate()
+    expect(await store.isMigrated()).toBe(true)
+  })
+})
+
+describeEngine('libsql', 'a walk in pages', () => {
+  const keyed = (letter: string, changes = {}) => anonymous({ key: letter.padEnd(46, letter), ...changes })
+
+  it('leaves out what is damaged, and what has no key, and goes on behind both', async () => {
+    const { store, database } = await through((_, __, given) => given())
+    const [a, z] = [keyed('a'), keyed('z')]
+    for (const one of [a, keyed('b'), z]) await store.create(one, CALL)
+    database.exec("UPDATE coatcheck_sessions SET version = -1 WHERE id LIKE 'b%'")
+    for (const hand of ['c 1', 'c 2', 'c 3'])
+      database.exec(`INSERT INTO coatcheck_sessions (id, ${COLUMNS_BUT_ID})
+        SELECT '${hand}', ${COLUMNS_BUT_ID} FROM coatcheck_sessions WHERE id = '${a.key}'`)
+    expect(await store.scan(a.key, 1, CALL)).toEqual({ records: [], forwards: [], next: keyed('b').key })
+    // Rows without a key are no place to go on from: the page grows until there is one.
+    expect(await store.scan(keyed('b').key, 1, CALL)).toEqual({ records: [z], forwards: [], next: z.key })
+    expect(await store.scan(keyed('b').key, 9, CALL)).toEqual({ records: [z], forwards: [], next: null })
+  })
+})
+
+describeEngine('libsql', 'a file without tables', () => {
+  it('is told by each call by its own name', async () => {
+    const store: Store = new SqliteStore(openSqlite('libsql', ':memory:'))
+    const key = newKey()
+    const calls: [string, () => unknown][] = [
+      ['create', () => store.create(record(), CALL)],
+      ['read', () => store.read(key, CALL)],
+      ['update', () => store.update(key, 1, change(), CALL)],
+      ['touch', () => store.touch(key, NOW, NOW, CALL)],
+      ['replace', () => store.replace(key, 1, record(), {}, CALL)],
+      ['delete', () => store.delete(key, CALL)],
+      ['deleteUser', () => store.deleteUser('42', { minPasswordVersion: 1, minPasswordVersionUntil: NOW }, CALL)],
+      ['listUser', () => store.listUser('42', 'session', CALL)],
+      ['sweep', () => store.sweep!(10, CALL)],
+      ['scan', () => store.scan!(null, 10, CALL)],
+    ]
+    for (const [operation, call] of calls)
+      await expect(Promise.resolve().then(call)).rejects.toMatchObject({
+        operation,
+        outcome: 'not-applied',
+        message: `the session store failed in ${operation}`,
+        cause: { message: expect.stringContaining('no such table') },
+      })
+  })
+})
