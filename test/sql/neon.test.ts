@@ -1,17 +1,16 @@
 // Neon's serverless driver: pg over WebSockets. Here they lead to a PostgreSQL of our own.
 import { createRequire } from 'node:module'
 import { type AddressInfo, connect } from 'node:net'
-import { testStore } from 'coatcheck/custom-store/testing'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { clientCases } from '../support/client-cases.ts'
 import { soon, within } from '../support/deadlines.ts'
-import { describeEngine } from '../support/services/engines.ts'
-import { type PostgresServer, startPostgres } from '../support/services/postgres.ts'
-import { until } from '../support/services/process.ts'
 import { failure } from '../support/failure.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { type PostgresDatabase, sharedPostgres } from '../support/services/postgres.ts'
+import { locksOfPostgres } from './locks.ts'
 import { NOW, record } from './records.ts'
+import { partOfTheSuite } from './suite.ts'
 
 const drivers = createRequire(new URL('../support/drivers/package.json', import.meta.url))
 
@@ -32,12 +31,12 @@ async function startProxy(port: number) {
 
 describeEngine('postgresql', 'PostgresStore through Neon', () => {
   describeEngine('other clients', 'over a WebSocket', () => {
-    let server: PostgresServer
+    let server: PostgresDatabase
     let proxy: Awaited<ReturnType<typeof startProxy>>
     let pool: pg.Pool
     let admin: pg.Pool
     beforeAll(async () => {
-      server = await startPostgres()
+      server = await sharedPostgres()
       admin = server.pool()
       proxy = await startProxy(server.port)
       const { neonConfig, Pool } = drivers('@neondatabase/serverless')
@@ -57,29 +56,16 @@ describeEngine('postgresql', 'PostgresStore through Neon', () => {
       await server?.stop()
     })
 
-    const open = async () => {
-      const store = new PostgresStore(pool)
-      await store.migrate()
-      return store
-    }
-    const corrupt = async (_: unknown, key: string) => {
-      await admin.query('UPDATE coatcheck_sessions SET version = -1 WHERE id = $1', [key])
-    }
-    testStore(clientCases(it, { long: false }), open, undefined, { corrupt, runs: 5 })
+    partOfTheSuite(() => ({ stores: new PostgresStore(pool), run: sql => admin.query(sql) }), { long: false })
 
     it('ends at the server what was given up', async () => {
-      const store = await open()
+      const store = new PostgresStore(pool)
       const one = record({ userId: '42' })
       await store.create(one, { now: NOW })
-      const lock = await admin.connect()
-      await lock.query('BEGIN; LOCK TABLE coatcheck_sessions')
+      const locks = locksOfPostgres(admin)
+      const release = await locks.hold()
       await failure(store.delete(one.key, { now: NOW, deadline: within(300) }))
-      await until('nothing of ours at the server', async () => {
-        const waiting = await lock.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-        expect(waiting.rowCount).toBe(0)
-      })
-      await lock.query('ROLLBACK')
-      lock.release()
+      await locks.nothingWaits().finally(release)
       expect(await store.read(one.key, { now: NOW, deadline: soon() })).toEqual(one)
     })
   })

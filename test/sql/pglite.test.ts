@@ -1,14 +1,13 @@
 // PostgreSQL in the process of the application, by its own adapter.
 import { createRequire } from 'node:module'
 import { SessionManager } from 'coatcheck'
-import { testStore } from 'coatcheck/custom-store/testing'
 import { type Pglite, PostgresStore, pglite } from 'coatcheck/stores/postgres'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { clientCases } from '../support/client-cases.ts'
 import { within } from '../support/deadlines.ts'
-import { describeEngine } from '../support/services/engines.ts'
 import { failure } from '../support/failure.ts'
+import { describeEngine } from '../support/services/engines.ts'
 import { NOW, record } from './records.ts'
+import { partOfTheSuite } from './suite.ts'
 
 const drivers = createRequire(new URL('../support/drivers/package.json', import.meta.url))
 
@@ -24,10 +23,9 @@ describeEngine('other clients', 'PostgresStore on PGlite', () => {
     await store.migrate()
     return store
   }
-  const corrupt = async (_: unknown, key: string) => {
-    await database.query('UPDATE coatcheck_sessions SET version = -1 WHERE id = $1', [key])
-  }
-  testStore(clientCases(it, { long: false }), open, undefined, { corrupt, runs: 5 })
+  partOfTheSuite(() => ({ stores: new PostgresStore(pglite(database)), run: sql => database.query(sql) }), {
+    long: false,
+  })
 
   it('waits for a transaction of the application, and is not undone with it', async () => {
     const sessions = new SessionManager({ store: await open(), sweepInterval: false, storeTimeout: '20s' })
@@ -55,6 +53,4 @@ describeEngine('other clients', 'PostgresStore on PGlite', () => {
     await application
     expect(await store.listUser('4711', 'session', { now: NOW })).toEqual([one])
   })
-
-  it('refuses what is no PGlite', () => expect(() => pglite({} as never)).toThrow('pglite expects a PGlite'))
 })

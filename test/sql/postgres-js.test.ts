@@ -1,19 +1,20 @@
 // What only Postgres.js does: its own ways with types, connections that end, and statements that wait for one.
 import { connect, createServer } from 'node:net'
-import { testStore } from 'coatcheck/custom-store/testing'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
 import postgres from 'postgres'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { clientCases } from '../support/client-cases.ts'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { within } from '../support/deadlines.ts'
+import { failure, survive } from '../support/failure.ts'
 import { blocksOf } from '../support/pages.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { type PostgresDatabase, sharedPostgres } from '../support/services/postgres.ts'
 import { until } from '../support/services/process.ts'
 import { startProxy } from '../support/services/proxy.ts'
-import { failure, survive } from '../support/failure.ts'
+import { isExact } from './exact.ts'
+import { locksOfPostgres } from './locks.ts'
 import { isLive, NOW, newKey, newWriteId, record } from './records.ts'
+import { partOfTheSuite } from './suite.ts'
 
 describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
   let server: PostgresDatabase
@@ -26,28 +27,16 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
   afterAll(() => server?.stop())
   const end = (name: string) =>
     admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1', [name])
-  const lock = async () => {
-    const client = await admin.connect()
-    await client.query('BEGIN; LOCK TABLE coatcheck_sessions')
-    return async () => {
-      await client.query('ROLLBACK')
-      client.release()
-    }
-  }
-  const waiting = async () =>
-    (await admin.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")).rowCount!
+  const locks = () => locksOfPostgres(admin)
 
-  let stores: [PostgresStore, PostgresStore] | undefined
-  const open = async () => {
-    const make = () => new PostgresStore(server.postgresJs({ max: 10 }), { table: 'suite' })
-    stores ??= [make(), make()]
-    await stores[0].migrate()
-    return stores
-  }
-  const corrupt = async (_: unknown, key: string) => {
-    await admin.query('UPDATE suite SET version = -1 WHERE id = $1', [key])
-  }
-  testStore(clientCases(it), open, undefined, { corrupt, runs: 10 })
+  describe('the suite', () => {
+    let stores: [PostgresStore, PostgresStore]
+    beforeAll(() => {
+      const make = () => new PostgresStore(server.postgresJs({ max: 10 }))
+      stores = [make(), make()]
+    })
+    partOfTheSuite(() => ({ stores, run: sql => admin.query(sql) }))
+  })
 
   it('keeps user IDs and times exact, whatever the application has told its client of types and names', async () => {
     const clients = [
@@ -58,21 +47,14 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
       { fetch_types: false, max: 1 },
       { debug: () => {} },
     ] as unknown as Parameters<PostgresDatabase['postgresJs']>[0][]
-    for (const client of clients) {
-      const store = new PostgresStore(server.postgresJs(client))
+    for (const [place, client] of clients.entries()) {
+      const store = new PostgresStore(server.postgresJs(client), { table: `client_${place}` })
       await store.migrate()
-      const one = record({ userId: '18446744073709551615', passwordVersion: 4_294_967_295, data: '{"ü":"\\\\"}' })
-      expect(await store.create(one, { now: NOW })).toBe('created')
-      expect(await store.read(one.key, { now: NOW })).toEqual(one)
-      expect(await store.listUser(one.userId!, 'session', { now: NOW })).toEqual([one])
-      const next = record({ userId: one.userId, passwordVersion: one.passwordVersion })
-      expect(await store.replace(one.key, 1, next, {}, { now: NOW })).toBe('created')
-      expect((await store.scan(null, 10, { now: NOW })).records).toEqual([next])
-      expect(await store.deleteUser(one.userId!, { minPasswordVersionUntil: NOW }, { now: NOW })).toBe(1)
+      await isExact(store)
     }
   })
 
-  it('refuses a sql that is not the whole pool, and one that changes whole rows', async () => {
+  it('refuses a sql that is not the whole pool', async () => {
     const sql = server.postgresJs()
     const reserved = await sql.reserve()
     const expected = /expects the sql that postgres\(\) gives, not that of a transaction or of reserve\(\)/
@@ -81,8 +63,6 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
     await sql.begin(async inside => {
       expect(() => new PostgresStore(inside as never)).toThrow(expected)
     })
-    const rows = postgres({ transform: { row: { from: row => row } } })
-    expect(() => new PostgresStore(rows)).toThrow(/cannot use a client with transform.row: give it one of its own/)
   })
 
   it('survives connections that end inside a transaction, and takes new ones', () =>
@@ -92,12 +72,14 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
       const one = record({ userId: '301' })
       await store.create(one, { now: NOW })
       for (let round = 0; round < 3; round++) {
-        const release = await lock()
+        const release = await locks().hold()
         try {
           const ending = ['301', '304'].map(user =>
             failure(store.deleteUser(user, { minPasswordVersionUntil: NOW }, { now: NOW, deadline: within(20_000) })),
           )
-          await until('both transactions at the lock', async () => expect(await waiting()).toBeGreaterThanOrEqual(2))
+          await until('both transactions at the lock', async () =>
+            expect(await locks().waiting()).toBeGreaterThanOrEqual(2),
+          )
           await end('inside')
           for (const error of await Promise.all(ending)) expect(error.outcome).toBe('not-applied')
         } finally {
@@ -121,10 +103,10 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
         store.deleteUser('302', { minPasswordVersionUntil: NOW }, { now: NOW, deadline: within(20_000) }),
     }
     for (const call of Object.values(calls)) {
-      const release = await lock()
+      const release = await locks().hold()
       const answer = call()
       try {
-        await until('a statement at the lock', async () => expect(await waiting()).toBe(1))
+        await until('a statement at the lock', async () => expect(await locks().waiting()).toBe(1))
         const { rows } = await admin.query(
           "SELECT pg_cancel_backend(pid) AS canceled FROM pg_stat_activity WHERE application_name = 'canceled'",
         )
@@ -206,24 +188,6 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
     }
   })
 
-  it('gives the places of calls that were given up to those that come later, once the server has ended them', async () => {
-    const store = new PostgresStore(server.postgresJs({ max: 2 }))
-    const release = await lock()
-    try {
-      for (let round = 0; round < 4; round++)
-        await Promise.all([
-          failure(store.read(newKey(), { now: NOW, deadline: within(150) })),
-          failure(store.scan(null, 5, { now: NOW, deadline: within(150) })),
-          failure(store.deleteUser('303', { minPasswordVersionUntil: NOW }, { now: NOW, deadline: within(150) })),
-        ])
-      await until('no statement of ours at the lock', async () => expect(await waiting()).toBe(0))
-    } finally {
-      await release()
-    }
-    expect(await store.read(newKey(), { now: NOW, deadline: within(5000) })).toBe(null)
-    expect(await store.create(record({ userId: '303' }), { now: NOW, deadline: within(5000) })).toBe('created')
-  })
-
   it('cancels what was given up, again if the request is lost; if it meets no server, its caller alone is told', () =>
     survive(async () => {
       let connections = 0
@@ -238,7 +202,7 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
       const { port } = way.address() as { port: number }
       const store = new PostgresStore(server.postgresJs({ port, max: 1 }))
       await store.read(newKey(), { now: NOW }) // connects, so that what follows meets the lock in time
-      const release = await lock()
+      const release = await locks().hold()
       const giveUp = async () =>
         expect(await failure(store.read(newKey(), { now: NOW, deadline: within(300) }))).toMatchObject({
           code: 'ERR_SESSION_STORE',
@@ -246,16 +210,16 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
         })
       try {
         await giveUp()
-        await until('no statement of ours at the lock', async () => expect(await waiting()).toBe(0))
+        await locks().nothingWaits()
         expect(connections).toBeGreaterThanOrEqual(3)
         // The connection stays, a request for another one is refused.
         way.close()
         await giveUp()
-        expect(await waiting()).toBe(1)
+        expect(await locks().waiting()).toBe(1)
       } finally {
         await release()
       }
-      await until('the end of the statement', async () => expect(await waiting()).toBe(0))
+      await locks().nothingWaits()
       expect(await store.read(newKey(), { now: NOW, deadline: within(5000) })).toBe(null)
     }))
 })

@@ -2,13 +2,16 @@
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { SessionManager } from 'coatcheck'
+import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
+import mysql2 from 'mysql2'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { soon, within } from '../support/deadlines.ts'
 import { describeEngine } from '../support/services/engines.ts'
+import { sharedMariadb } from '../support/services/mariadb.ts'
 import { type PostgresDatabase, sharedPostgres } from '../support/services/postgres.ts'
-import { until } from '../support/services/process.ts'
+import { locksOfPostgres } from './locks.ts'
 import { NOW, record } from './records.ts'
 
 const builder = createRequire(new URL('../support/drivers/package.json', import.meta.url))
@@ -16,12 +19,53 @@ const MOST = 3
 
 /** A query builder over connections that the store has too, or beside the store's. */
 interface Shared {
-  readonly store: PostgresStore
-  /** How many connections are open. */
-  open(): number | null
+  readonly store: PostgresStore | MysqlStore
+  /** How many connections are open; `null` if the client does not tell. */
+  open(): Promise<number> | number | null
   query(sql: string): Promise<unknown>
   /** Runs statements in one transaction of the builder's. */
   transaction(work: (query: (sql: string) => Promise<unknown>) => Promise<unknown>): Promise<unknown>
+}
+
+const managerOf = ({ store }: Shared) => new SessionManager({ store, sweepInterval: false, storeTimeout: '20s' })
+
+async function count({ query }: Shared, id: string): Promise<number> {
+  const answer = (await query(`SELECT id FROM orders WHERE id LIKE '${id}%'`)) as { rows?: unknown[] }
+  return (answer.rows ?? (answer as unknown as unknown[])).length
+}
+
+/** Transactions and sessions at once, on no more connections. */
+async function areBothDone(shared: Shared, name: string): Promise<void> {
+  const sessions = managerOf(shared)
+  const each = Array.from({ length: 20 }, (_, i) => i)
+  const begun = await Promise.all(
+    each.map(async i => {
+      const order = shared.transaction(query => query(`INSERT INTO orders VALUES ('${name} ${i}')`))
+      const session = await sessions.create({ user: { id: i, name: 'ada' } })
+      await order
+      await sessions.update(session, { order: i })
+      return session
+    }),
+  )
+  const found = await Promise.all(begun.map(session => sessions.get(session.secret)))
+  expect(found.map(session => session?.data.order)).toEqual(each)
+  expect(await count(shared, name)).toBe(20)
+  const open = await shared.open()
+  if (open !== null) expect(open).toBeLessThanOrEqual(MOST)
+}
+
+async function undoesNoSession(shared: Shared, name: string): Promise<void> {
+  const sessions = managerOf(shared)
+  const undone = new Error('undone')
+  let secret = ''
+  const order = shared.transaction(async query => {
+    await query(`INSERT INTO orders VALUES ('undone ${name}')`)
+    secret = (await sessions.create({ user: { id: 42, name: 'ada' } })).secret
+    throw undone
+  })
+  await expect(order).rejects.toBe(undone)
+  expect((await sessions.get(secret as never))?.user?.id).toBe(42n)
+  expect(await count(shared, 'undone')).toBe(0)
 }
 
 describeEngine('postgresql', 'a pool that a query builder shares with the store', () => {
@@ -171,54 +215,21 @@ describeEngine('postgresql', 'a pool that a query builder shares with the store'
         }
       },
     }
-    const count = async (shared: Shared, id: string) => {
-      const answer = (await shared.query(`SELECT id FROM orders WHERE id LIKE '${id}%'`)) as { rows?: unknown[] }
-      return (answer.rows ?? (answer as unknown as unknown[])).length
-    }
-
-    it.each(Object.keys(BUILDERS))('%s: transactions and sessions at once, on no more connections', async name => {
+    it.each(Object.keys(BUILDERS))('%s: neither disturbs the other', async name => {
       const shared = await BUILDERS[name]!()
-      const sessions = new SessionManager({ store: shared.store, sweepInterval: false, storeTimeout: '20s' })
-      const each = Array.from({ length: 20 }, (_, i) => i)
-      const begun = await Promise.all(
-        each.map(async i => {
-          const order = shared.transaction(query => query(`INSERT INTO orders VALUES ('${name} ${i}')`))
-          const session = await sessions.create({ user: { id: i, name: 'ada' } })
-          await order
-          await sessions.update(session, { order: i })
-          return session
-        }),
-      )
-      const found = await Promise.all(begun.map(session => sessions.get(session.secret)))
-      expect(found.map(session => session?.data.order)).toEqual(each)
-      expect(await count(shared, name)).toBe(20)
-      if (shared.open() !== null) expect(shared.open()).toBeLessThanOrEqual(MOST)
+      await areBothDone(shared, name)
+      await undoesNoSession(shared, name)
     })
 
-    it.each(Object.keys(BUILDERS))('%s: a transaction that is undone takes no session with it', async name => {
-      const shared = await BUILDERS[name]!()
-      const sessions = new SessionManager({ store: shared.store, sweepInterval: false, storeTimeout: '20s' })
-      const undone = new Error('undone')
-      let secret = ''
-      const order = shared.transaction(async query => {
-        await query(`INSERT INTO orders VALUES ('undone ${name}')`)
-        secret = (await sessions.create({ user: { id: 42, name: 'ada' } })).secret
-        throw undone
-      })
-      await expect(order).rejects.toBe(undone)
-      expect((await sessions.get(secret as never))?.user?.id).toBe(42n)
-      expect(await count(shared, 'undone')).toBe(0)
-    })
-
-    it.each(Object.keys(BUILDERS))('%s: what the store sets for a statement is over after it', async name => {
-      const shared = await BUILDERS[name]!()
-      const sessions = new SessionManager({ store: shared.store, sweepInterval: false, storeTimeout: '20s' })
+    it('what the store sets for a statement is over after it', async () => {
+      const shared = await BUILDERS['Drizzle over pg']!()
+      const sessions = managerOf(shared)
       const settings = async () => {
         const asked = Array.from({ length: MOST }, () =>
           shared.query(`SELECT string_agg(name || setting, ',' ORDER BY name) AS all FROM pg_settings`),
         )
-        const answers = (await Promise.all(asked)) as { rows?: { all: string }[] }[]
-        return answers.map(answer => (answer.rows ?? (answer as unknown as { all: string }[]))[0]!.all)
+        const answers = (await Promise.all(asked)) as { rows: { all: string }[] }[]
+        return answers.map(({ rows }) => rows[0]!.all)
       }
       const before = await settings()
       const session = await sessions.create({ user: { id: 42, name: 'ada' } })
@@ -227,23 +238,58 @@ describeEngine('postgresql', 'a pool that a query builder shares with the store'
       expect(await settings()).toEqual(before)
     })
 
-    it.each(Object.keys(BUILDERS))('%s: a connection whose statement was given up is not given back', async name => {
-      const shared = await BUILDERS[name]!()
-      const { store } = shared
-      const one = record({ userId: '42' })
-      await store.create(one, { now: NOW })
-      const lock = await server.pool({ max: 1 }).connect()
-      await lock.query('BEGIN; LOCK TABLE coatcheck_sessions')
-      const waiting = () => lock.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-      const read = store.read(one.key, { now: NOW, deadline: within(200) })
-      const written = store.delete(one.key, { now: NOW, deadline: within(200) })
-      for (const { status } of await Promise.allSettled([read, written])) expect(status).toBe('rejected')
-      await until('nothing of ours at the server', async () => expect((await waiting()).rowCount).toBe(0))
-      await lock.query('ROLLBACK')
-      lock.release()
-      expect(await store.read(one.key, { now: NOW, deadline: soon() })).toEqual(one)
-      const asked = Array.from({ length: 2 * MOST }, () => count(shared, 'given up'))
-      expect(await Promise.all(asked)).toEqual(asked.map(() => 0))
+    // One of pg's pool, and those that have their own.
+    it.each(['Drizzle over pg', 'Drizzle over Postgres.js', 'Knex over pg, its own pool', 'Sequelize over pg'])(
+      '%s: a connection whose statement was given up is not given back',
+      async name => {
+        const shared = await BUILDERS[name]!()
+        const { store } = shared
+        const one = record({ userId: '42' })
+        await store.create(one, { now: NOW })
+        const locks = locksOfPostgres(server.pool({ max: 2 }))
+        const release = await locks.hold()
+        const calls = [
+          store.read(one.key, { now: NOW, deadline: within(200) }),
+          store.delete(one.key, { now: NOW, deadline: within(200) }),
+        ]
+        for (const { status } of await Promise.allSettled(calls)) expect(status).toBe('rejected')
+        await locks.nothingWaits().finally(release)
+        expect(await store.read(one.key, { now: NOW, deadline: soon() })).toEqual(one)
+        const asked = Array.from({ length: 2 * MOST }, () => count(shared, 'given up'))
+        expect(await Promise.all(asked)).toEqual(asked.map(() => 0))
+      },
+    )
+  })
+})
+
+describeEngine('mariadb', 'a pool of mysql2 that TypeORM shares with the store', () => {
+  describeEngine('query builders', 'of connections', () => {
+    it('neither disturbs the other', async () => {
+      const server = await sharedMariadb()
+      const db = new (builder('typeorm').DataSource)({
+        type: 'mysql',
+        url: server.url(),
+        driver: mysql2,
+        poolSize: MOST,
+      })
+      await db.initialize()
+      const store = new MysqlStore(db.driver.pool)
+      await store.migrate()
+      await db.query('CREATE TABLE orders (id varchar(20) PRIMARY KEY)')
+      const shared: Shared = {
+        store,
+        async open() {
+          const connections = 'information_schema.processlist WHERE db = database()'
+          const [{ open }] = await db.query(`SELECT count(*) AS open FROM ${connections}`)
+          return Number(open)
+        },
+        query: text => db.query(text),
+        transaction: work => db.transaction((tx: any) => work(text => tx.query(text))),
+      }
+      await areBothDone(shared, 'kept')
+      await undoesNoSession(shared, 'one')
+      await db.destroy()
+      await server.stop()
     })
   })
 })

@@ -5,9 +5,9 @@ import type { SessionRecord } from 'coatcheck/custom-store'
 import { type D1Client, D1Store } from 'coatcheck/stores/d1'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { within } from '../../support/deadlines.ts'
+import { describeEngine } from '../../support/services/engines.ts'
 import { startD1 } from '../d1.ts'
 import { type D1StoreServer, startD1Store } from '../d1-store.ts'
-import { describeEngine } from '../../support/services/engines.ts'
 import { isLive, NOW, newKey, newWriteId, record } from '../records.ts'
 
 let user = 9000

@@ -2,8 +2,8 @@ import { modelTest, testStore } from 'coatcheck/custom-store/testing'
 import { D1Store } from 'coatcheck/stores/d1'
 import fc from 'fast-check'
 import { afterAll, it } from 'vitest'
-import { startD1 } from '../d1.ts'
 import { describeEngine } from '../../support/services/engines.ts'
+import { startD1 } from '../d1.ts'
 
 // Each call is a request, some milliseconds of the machine, and the calls of a race come one after the other.
 const LONG = { runs: 50, rounds: 12 }

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { soon, within } from '../../support/deadlines.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../support/services/mariadb.ts'
+import { isExact } from '../exact.ts'
 import { NOW, record } from '../records.ts'
 
 const call = () => ({ now: NOW, deadline: soon() })
@@ -20,10 +21,16 @@ describeEngine('mariadb', 'settings of MariaDB and of mysql2', () => {
   afterAll(() => server?.stop())
 
   /** A store over connections that have run this first. */
-  const after = (sql: string, options: mysql.PoolOptions = {}) => {
+  const after = (sql: string, options: mysql.PoolOptions = {}, table = {}) => {
     const pool = server.pool({ connectionLimit: 2, ...options })
     pool.on('connection', connection => connection.query(sql))
-    return new MysqlStore(pool)
+    return new MysqlStore(pool, table)
+  }
+  let tables = 0
+  const ofItsOwn = () => ({ table: `sessions_${++tables}` })
+  const migrated = async (store: MysqlStore) => {
+    await store.migrate()
+    return store
   }
   const made = async (count: number, userId: string) => {
     const all = Array.from({ length: count }, (_, i) => record({ userId, createdAt: NOW - count + i }))
@@ -42,15 +49,39 @@ describeEngine('mariadb', 'settings of MariaDB and of mysql2', () => {
     expect(await store.deleteUser(userId, { minPasswordVersionUntil: 0 }, call())).toBe(200)
   })
 
-  it.each([true, '_'] as const)('with nestTables: %j everything works', async nestTables => {
-    const store = new MysqlStore(server.pool({ nestTables }))
-    await store.migrate()
-    const one = record({ userId: '400' })
-    expect(await store.create(one, call())).toBe('created')
-    expect(await store.read(one.key, call())).toEqual(one)
-    expect(await store.listUser('400', 'session', call())).toEqual([one])
-    expect(await store.deleteUser('400', { minPasswordVersionUntil: 0 }, call())).toBe(1)
-  })
+  it.each<[string, mysql.PoolOptions]>([
+    ['gives big numbers as text', { supportBigNumbers: true, bigNumberStrings: true }],
+    ['gives decimals as numbers', { decimalNumbers: true }],
+    ['casts nothing', { typeCast: false }],
+    ['casts everything its own way', { typeCast: () => 'x' }],
+    ['gives rows as arrays', { rowsAsArray: true }],
+    ['nests rows', { nestTables: true }],
+    ['joins the names of table and column', { nestTables: '_' }],
+    ['counts changed rows instead of found ones', { flags: ['-FOUND_ROWS'] }],
+  ])('a pool that %s changes nothing', async (_, options) =>
+    isExact(await migrated(new MysqlStore(server.pool(options), ofItsOwn()))),
+  )
+
+  it('a pool of mysql2 with callbacks changes nothing', async () =>
+    isExact(await migrated(new MysqlStore(server.pool().pool as never, ofItsOwn()))))
+
+  it.each([
+    "time_zone = '-05:00'",
+    "time_zone = '+09:00'",
+    "sql_mode = ''",
+    "sql_mode = 'ANSI,TRADITIONAL,NO_BACKSLASH_ESCAPES'",
+    "sql_mode = 'PAD_CHAR_TO_FULL_LENGTH,NO_UNSIGNED_SUBTRACTION,NO_ZERO_DATE,IGNORE_SPACE,HIGH_NOT_PRECEDENCE'",
+    "sql_mode = 'ORACLE'",
+  ])('%s changes nothing', async setting => isExact(await migrated(after(`SET SESSION ${setting}`, {}, ofItsOwn()))))
+
+  it.each(['utf8mb4_general_ci', 'utf8mb4_unicode_ci', 'latin1_swedish_ci'])(
+    'a database of the collation %s changes nothing',
+    async collation => {
+      const charset = collation.split('_')[0]
+      await server.pool().query(`CREATE DATABASE \`${collation}\` CHARACTER SET ${charset} COLLATE ${collation}`)
+      await isExact(await migrated(new MysqlStore(server.pool({ uri: server.url({ database: collation }) }))))
+    },
+  )
 
   it.each(['CHAIN', 'RELEASE'])(
     'with completion_type = %s a transaction leaves its connection as it was',

@@ -7,6 +7,7 @@ import { soon, within } from '../../support/deadlines.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
 import { until } from '../../support/services/process.ts'
+import { isExact } from '../exact.ts'
 import { NOW, record } from '../records.ts'
 
 const call = () => ({ now: NOW, deadline: soon() })
@@ -14,12 +15,34 @@ const call = () => ({ now: NOW, deadline: soon() })
 describeEngine('postgresql', 'settings of PostgreSQL and of pg', () => {
   let server: PostgresServer
   let admin: pg.Pool
+  let tables = 0
   beforeAll(async () => {
     server = await startPostgres()
     admin = server.pool()
     await new PostgresStore(admin).migrate()
   })
   afterAll(() => server?.stop())
+
+  it.each<[string, pg.PoolConfig]>([
+    ['lets pg parse numbers', { types: { getTypeParser: () => Number.parseFloat as never } }],
+    ['has the time zone of New York', { options: '-c timezone=America/New_York' }],
+    ['has the time zone of Tokyo', { options: '-c timezone=Asia/Tokyo' }],
+  ])('a pool that %s changes nothing', async (_, config) => {
+    const store = new PostgresStore(server.pool(config), { table: `sessions_${++tables}` })
+    await store.migrate()
+    await isExact(store)
+  })
+
+  it('a statement that its connection no longer knows is not prepared any more, as behind a pooler', async () => {
+    const pool = server.pool({ max: 1 })
+    const store = new PostgresStore(pool)
+    await store.read(record().key, call())
+    for (const use of [() => store.read(record().key, call()), () => store.create(record({ userId: '80' }), call())]) {
+      await pool.query('DEALLOCATE ALL')
+      await use()
+    }
+    expect((await pool.query('SELECT 1 FROM pg_prepared_statements')).rowCount).toBe(0)
+  })
 
   it('a connection that was made while the server took no writes is closed, and the next one writes', async () => {
     const pool = server.pool({ max: 1 })
@@ -44,7 +67,8 @@ describeEngine('postgresql', 'settings of PostgreSQL and of pg', () => {
     await before.query('ALTER ROLE postgres SET default_transaction_read_only = on')
     try {
       const short = { now: NOW, deadline: within(2000) }
-      await expect(store.create(record(), short)).rejects.toMatchObject({ outcome: 'not-applied' })
+      const readOnly = { message: expect.stringContaining('read-only') }
+      await expect(store.create(record(), short)).rejects.toMatchObject({ outcome: 'not-applied', cause: readOnly })
       expect(await store.read(one.key, call())).toEqual(one)
     } finally {
       await before.query('ALTER ROLE postgres RESET default_transaction_read_only')
