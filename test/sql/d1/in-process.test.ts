@@ -1,19 +1,17 @@
 // The statements and batches of D1Store, asked of SQLite in this process: the example for @libsql/client sends them to a file
 // here, one after the other, and everything but the network is the same. Nobody else has this file.
 import { createClient } from '@libsql/client'
-import { modelTest, testStore } from 'coatcheck/custom-store/testing'
-import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { libsqlStore } from '../../../examples/libsql-store.mjs'
-import { clientCases } from '../../support/client-cases.ts'
 import { soon } from '../../support/deadlines.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { sqliteFile } from '../../support/services/sqlite.ts'
 import { NOW, record } from '../records.ts'
+import { partOfTheSuite } from '../suite.ts'
 
 const call = () => ({ now: NOW, deadline: soon() })
 
-describeEngine('libsql', 'a SQLite database on a network, in this process', () => {
+describeEngine('libsql', 'a SQLite database on a network, by the example for @libsql/client', () => {
   const { file, remove } = sqliteFile()
   const client = createClient({ url: `file:${file}`, intMode: 'string' })
   beforeAll(() => client.execute('PRAGMA journal_mode = WAL'))
@@ -21,22 +19,8 @@ describeEngine('libsql', 'a SQLite database on a network, in this process', () =
     client.close()
     remove()
   })
-  describe('by the example for @libsql/client', () => {
-    const open = async () => {
-      const store = libsqlStore(client)
-      await store.migrate()
-      return store
-    }
-    const corrupt = async (_: unknown, key: string) => {
-      await client.execute(`UPDATE coatcheck_sessions SET version = -1 WHERE id = '${key}'`)
-    }
-    const outage = async () => {
-      await client.execute('ALTER TABLE coatcheck_sessions RENAME TO elsewhere')
-      return () => client.execute('ALTER TABLE elsewhere RENAME TO coatcheck_sessions')
-    }
-    testStore(clientCases(it), open, undefined, { corrupt, outage, runs: 10, rounds: 3 })
-    it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 10 }))
-  })
+  describe('the suite', () =>
+    partOfTheSuite(() => ({ stores: libsqlStore(client), run: sql => client.execute(sql) }), { long: false }))
 
   it.each(['version', 'seen_at', 'expires_at', 'password_version'])(
     'takes a %s beyond all exact numbers for a damaged record, and for no outage',
