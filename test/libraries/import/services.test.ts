@@ -16,7 +16,7 @@ import express from 'express'
 import { getIronSession } from 'iron-session'
 import { type DatabaseSession, Lucia } from 'lucia'
 import { describe, expect, it, vi } from 'vitest'
-import { expectAllMoved, front, loggedIn, newService, replaceUnderLoad, type ToLogin } from '../../support/moving.ts'
+import { expectAllMoved, front, loggedIn, newService, replaceUnderLoad, type ToLogin } from './moving.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 
 // By names that the compiler does not follow: the types of these packages bring those of a browser into all files.

@@ -23,7 +23,7 @@ import {
   type OldData,
   open,
   replaceUnderLoad,
-} from '../../support/moving.ts'
+} from './moving.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { sharedPostgres } from '../../support/services/postgres.ts'
 import { startRedis } from '../../support/services/redis.ts'
