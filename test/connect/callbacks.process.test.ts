@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { called, makeStore, sidOf } from './service.ts'
+import { called } from '../support/connect/apps.ts'
+import { makeStore, sidOf } from './service.ts'
 
 const SID = sidOf('one browser')
 

@@ -1,16 +1,21 @@
-// The store for express-session, @fastify/session and koa-session on each kind of database, under load.
+// The store for express-session, @fastify/session and koa-session on each kind of database.
 import { randomBytes } from 'node:crypto'
 import { SessionManager } from 'coatcheck'
 import { connectStore } from 'coatcheck/connect'
-import { afterEach, describe, expect, it } from 'vitest'
-import { APPS, countLost, countRevived, startApp } from './apps.ts'
-import { lateRequests } from './late.ts'
-import { OldConnectStore } from './old-store.ts'
-import { askWhatPublishedStoresAreAsked } from './published-stores.ts'
+import { describe, expect, it } from 'vitest'
+import { EXPRESS, type Start } from '../support/connect/apps.ts'
+import { overlap } from '../support/connect/frameworks.ts'
+import { OldConnectStore } from '../support/connect/old-store.ts'
 import { onRealStores } from '../support/real-stores.ts'
+import { isInstalled } from '../support/scripts/install.mjs'
+import { askWhatPublishedStoresAreAsked } from './published-stores.ts'
 
-/** `COATCHECK_CONNECT_TRIES=1000` asks as often as the documentation says. */
-const TRIES = Number(process.env.COATCHECK_CONNECT_TRIES ?? 20)
+const others = async () => (await import('../libraries/connect-apps.ts')).OTHER_APPS
+const FRAMEWORKS: [string, Start][] = Object.entries({
+  [EXPRESS.name]: EXPRESS.start,
+  ...(isInstalled('test/libraries') && (await others())),
+})
+let databases = 0
 
 onRealStores(
   store => `a store for other middleware on ${store}`,
@@ -49,53 +54,10 @@ onRealStores(
       await stays('after another logout')
     })
 
-    describe.each(Object.keys(APPS))('%s', name => {
-      async function start() {
-        const sessions = new SessionManager({ store: open(), storeTimeout: '30s' })
-        const store = connectStore(sessions, { userOf: ({ user }) => (user === undefined ? null : { id: user }) })
-        return { sessions, store, ...(await startApp(name, store)) }
-      }
-
-      it('revives no session and loses no write under load', { timeout: 60_000 + 200 * TRIES }, async () => {
-        const service = await start()
-        try {
-          expect([await countRevived(service, TRIES), await countLost(service, TRIES)]).toEqual([0, 0])
-        } finally {
-          await service.close()
-        }
-      })
-
-      const closing: (() => unknown)[] = []
-      afterEach(async () => {
-        while (closing.length > 0) await closing.pop()!()
-      })
-      lateRequests(async () => {
-        const service = await start()
-        closing.push(service.close)
-        return service
-      })
-
-      it('knows the user of a session that was set without a new ID, and ends it with the others', async () => {
-        const { sessions, store, browser, close } = await start()
-        try {
-          const one = browser()
-          await one.go('/write?key=cart&value=tea')
-          await one.go('/login-in-place?user=7000001')
-          expect((await one.go('/read')).body).toMatchObject({ user: '7000001', cart: 'tea' })
-          expect(await sessions.list(7_000_001n)).toMatchObject([{ data: { cart: 'tea' } }])
-          // Another process, which has not seen the session move.
-          const second = await startApp(name, connectStore(sessions, { userOf: ({ user }) => user && { id: user } }))
-          expect((await one.go('/read', second.port)).body).toMatchObject({ user: '7000001', cart: 'tea' })
-          await second.close()
-          expect(await sessions.invalidateUser(7_000_001n)).toBe(1)
-          expect((await one.go('/read')).body?.user).toBeUndefined()
-          expect(await sessions.list(7_000_001n)).toEqual([])
-          expect(await store.get('no such session'.padEnd(32, '-'))).toBeNull()
-        } finally {
-          await close()
-        }
-      })
-    })
+    // A framework asks each database the same: each database meets one, and each framework a database, unless all are asked for.
+    const mine = FRAMEWORKS[databases++ % FRAMEWORKS.length]!
+    const asked = process.env.COATCHECK_CONNECT_TRIES === undefined ? [mine] : FRAMEWORKS
+    describe.each(asked)('%s', (_, start) => overlap(start, open))
   },
   { singleSlot: true },
 )

@@ -1,24 +1,105 @@
-// A request is under way while its session ends, or another user logs in to it: it neither brings a user back, nor writes into
-// what is another's.
-import { SessionManager } from 'coatcheck'
-import { connectStore } from 'coatcheck/connect'
+// What one request does twice, or after the end of its session; and a password change.
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { afterEach, describe, expect, it } from 'vitest'
-import { APPS, startApp } from './apps.ts'
-import { lateRequests } from './late.ts'
-import { called, HANDLERS, serve, userOf } from './service.ts'
+import { describe, expect, it } from 'vitest'
+import { BarrierStore } from '../support/barrier-store.ts'
+import { called } from '../support/connect/apps.ts'
+import { makeStore, serve, sidOf } from './service.ts'
 
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  while (open.length > 0) await open.pop()!()
-})
+const SID = sidOf('one browser')
 
-describe.each(Object.keys(APPS))('%s', name => {
-  lateRequests(async () => {
-    const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
-    const service = await startApp(name, connectStore(sessions, { userOf: userOf as never }))
-    open.push(service.close, () => sessions.close())
-    return { sessions, ...service }
+describe('one request', () => {
+  it('that saves twice at once writes both, and begins one session', async () => {
+    const { browser, sessions } = await serve({
+      '/twice': async (request, response) => {
+        const { session } = request
+        session.a = 1
+        const first = called(callback => session.save(callback))
+        session.b = 2
+        await Promise.all([first, called(callback => session.save(callback))])
+        response.end(Object.keys(session).join())
+      },
+    })
+    const one = browser()
+    expect((await one.go('/twice')).body).toBe('cookie,a,b')
+    expect(await one.read()).toEqual({ a: 1, b: 2 })
+    expect((await one.go('/twice')).body, 'loaded').toBe('cookie,a,b')
+    expect(await sessions.count()).toBe(1)
+  })
+
+  it('that saves after it destroyed the session writes nothing, with a new session or an old one', async () => {
+    const { browser, sessions, calls } = await serve({
+      '/after': async (request, response) => {
+        const { session } = request
+        session.a = 1
+        await called(callback => session.destroy(callback))
+        await called(callback => session.save(callback))
+        await called(callback => session.save(callback))
+        response.end()
+      },
+    })
+    const one = browser()
+    await one.go('/after')
+    // The read looks for the remember token that began the session.
+    expect(calls).toEqual(['read', 'delete'])
+    await one.go('/login?user=42')
+    await one.go('/after')
+    expect(await sessions.count()).toBe(0)
+    expect((await one.go('/read')).body).toBe('{}')
+  })
+
+  it.each(['before', 'after'] as const)(
+    'that destroys a session while it is stored for the first time leaves none (%s)',
+    async when => {
+      const barrier = BarrierStore.over(new MemoryStore())
+      const { store, sessions } = makeStore({ store: barrier })
+      const pause = barrier.pause('create', when)
+      const saving = store.set(SID, { cookie: {}, user: '42' })
+      await pause.reached
+      await store.destroy(SID)
+      pause.resume()
+      await saving
+      expect(await store.get(SID)).toBeNull()
+      expect(await sessions.list(42n)).toEqual([])
+    },
+  )
+
+  it('that saves the object that regenerate replaced does not bring it back', async () => {
+    const { browser, sessions } = await serve({
+      '/both': async (request, response) => {
+        const before = request.session
+        const saving = called(callback => before.save(callback))
+        await called(callback => before.regenerate(callback))
+        request.session.user = '42'
+        before.late = true
+        await Promise.all([saving, called(callback => before.save(callback))])
+        response.end()
+      },
+    })
+    const one = browser()
+    await one.go('/write?key=cart&value=tea')
+    const copy = one.copy()
+    await one.go('/both')
+    expect(await one.read()).toEqual({ user: '42' })
+    expect((await copy.go('/read')).body).toBe('{}')
+    expect(await sessions.count()).toBe(1)
+  })
+
+  it('that reloads works on what is stored, and fails if there is nothing any more', async () => {
+    const { browser, store, sessions } = await serve({
+      '/reload': async (request, response) => {
+        request.session.mine = 1
+        const session = (await sessions.get(store.idOf(request.sessionID)))!
+        await sessions.update(session, { theirs: 2 })
+        await called(callback => request.session.reload(callback))
+        const { mine, theirs } = request.session
+        await sessions.destroy(session)
+        const failed = await called(callback => request.session.reload(callback)).catch(String)
+        response.end(JSON.stringify({ mine, theirs, failed }))
+      },
+    })
+    const one = browser()
+    await one.go('/login?user=42')
+    expect(JSON.parse((await one.go('/reload')).body)).toEqual({ theirs: 2, failed: 'Error: failed to load session' })
   })
 })
 
@@ -38,12 +119,12 @@ describe('a password change', () => {
   }
   let service: Awaited<ReturnType<typeof serve>>
   async function changed(isInOrder: boolean) {
-    service = await serve({ ...HANDLERS, '/change': change(isInOrder) })
-    const [one, copy, phone] = [service.browser(), service.browser(), service.browser()]
+    service = await serve({ '/change': change(isInOrder) })
+    const [one, phone] = [service.browser(), service.browser()]
     for (const each of [one, phone]) await each.go('/login?user=42')
-    for (const [name, value] of one.cookies) copy.cookies.set(name, value)
+    const copy = one.copy()
     const { status } = await one.go('/change')
-    const seen = await Promise.all([one, copy, phone].map(async each => JSON.parse((await each.go('/read')).body).user))
+    const seen = await Promise.all([one, copy, phone].map(async each => (await each.read()).user))
     return { status, seen }
   }
 
@@ -60,7 +141,6 @@ describe('a password change', () => {
 describe('express-session, by hand', () => {
   const byHand = (end: (request: any) => Promise<unknown>) =>
     serve({
-      ...HANDLERS,
       '/again': async (request, response) => {
         const { user } = request.session
         await end(request)
@@ -80,7 +160,7 @@ describe('express-session, by hand', () => {
     const one = browser()
     await one.go('/login?user=42')
     expect((await one.go('/again')).status).toBe(200)
-    expect(JSON.parse((await one.go('/read')).body).user).toBe('42')
+    expect((await one.read()).user).toBe('42')
     expect((await sessions.list(42n)).length).toBeGreaterThan(0)
   })
 

@@ -1,95 +1,11 @@
-// The way over: browsers come with sessions of the store that the service had before.
+// The way over: browsers come with sessions of the store that the service had before. frameworks.ts asks it of each framework.
 import { SessionError, type SessionEvent, SessionManager, SessionStoreError } from 'coatcheck'
 import { connectStore } from 'coatcheck/connect'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { BarrierStore, faults } from '../support/barrier-store.ts'
-import { APPS, type ConnectBrowser, startApp } from './apps.ts'
-import { OldConnectStore } from './old-store.ts'
+import { OldConnectStore } from '../support/connect/old-store.ts'
 import { sidOf, userOf } from './service.ts'
-
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  while (open.length > 0) await open.pop()!()
-})
-
-describe.each(Object.keys(APPS))('%s', name => {
-  /** Nodes of one service: `old` has the old store alone, `one` and `two` move its sessions, `last` knows it no more. */
-  async function deploy() {
-    const memory = new MemoryStore()
-    const old = new OldConnectStore()
-    const node = async (oldStore?: OldConnectStore) => {
-      const sessions = new SessionManager({ store: memory, sweepInterval: false })
-      const store = connectStore(sessions, { userOf: userOf as never, ...(oldStore && { oldStore }) })
-      const { close, port } = await startApp(name, store)
-      open.push(close)
-      return { port, sessions }
-    }
-    const { close, browser, port } = await startApp(name, old)
-    open.push(close)
-    const nodes = { old: { port }, one: await node(old), two: await node(old), last: await node() }
-    const user = async (one: ConnectBrowser, at: keyof typeof nodes) =>
-      (await one.go('/read', nodes[at].port)).body?.user ?? null
-    const one = browser()
-    await one.go('/login?user=42', port)
-    await one.go('/write?key=cart&value=tea', port)
-    return { nodes, user, old, one, sessions: nodes.last.sessions }
-  }
-
-  it('keeps a browser logged in that comes from the old store, with what that kept', async () => {
-    const { nodes, user, old, one, sessions } = await deploy()
-    for (const there of ['one', 'two', 'one'] as const) {
-      expect(await user(one, there), there).toBe('42')
-      await one.go(`/write?key=${there}`, nodes[there].port)
-    }
-    expect((await one.go('/read', nodes.last.port)).body).toMatchObject({ cart: 'tea', one: 'written', two: 'written' })
-    expect(await sessions.list(42n)).toHaveLength(1)
-    expect(old.records.size).toBe(0)
-    expect(await user(one.copy(), 'old'), 'an old node sees a user logged out who has moved').toBe(null)
-  })
-
-  it('logs a browser out on each new node, whichever it asks, and whatever an old node saves late', async () => {
-    for (const at of ['one', 'two'] as const)
-      for (const hasMoved of [true, false]) {
-        const { nodes, user, old, one, sessions } = await deploy()
-        const [record] = [...old.records]
-        if (hasMoved) expect(await user(one, 'one')).toBe('42')
-        const copy = one.copy()
-        await one.go('/logout', nodes[at].port)
-        expect(old.records.size).toBe(0)
-        old.records.set(...record!)
-        for (const there of ['one', 'two', 'last', 'one'] as const)
-          expect(await user(copy.copy(), there), `${at}, then ${there}`).toBe(null)
-        expect([await sessions.list(42n), await sessions.count()]).toEqual([[], 0])
-      }
-  })
-
-  it('lets a login with a new ID end the session that moved', async () => {
-    const { nodes, user, old, one } = await deploy()
-    const [record] = [...old.records]
-    const copy = one.copy()
-    await one.go('/login?user=43', nodes.one.port)
-    old.records.set(...record!)
-    expect([await user(one, 'two'), await user(copy, 'two')]).toEqual(['43', null])
-  })
-
-  it('moves a session once, however many requests come at once', async () => {
-    const { nodes, one, sessions } = await deploy()
-    const answers = await Promise.all(
-      Array.from({ length: 20 }, (_, index) => one.copy().go('/read', nodes[index % 2 === 0 ? 'one' : 'two'].port)),
-    )
-    expect(new Set(answers.map(({ body }) => body?.user))).toEqual(new Set(['42']))
-    expect(await sessions.list(42n)).toHaveLength(1)
-  })
-
-  it('logs nobody out while the old store is down, and everybody on afterwards', async () => {
-    const { nodes, user, old, one } = await deploy()
-    old.before = () => Promise.reject(new Error('the old store is down'))
-    expect((await one.go('/read', nodes.one.port)).status).toBeGreaterThanOrEqual(500)
-    old.before = () => {}
-    expect(await user(one, 'two')).toBe('42')
-  })
-})
 
 describe('a session of the old store', () => {
   const SID = sidOf('an old session')
@@ -218,25 +134,6 @@ describe('a session of the old store', () => {
     const { expiresAt, createdAt } = records[0]!
     expect(expiresAt - createdAt, 'the absolute time, and a day').toBe(36 * 3_600_000)
     expect([await sessions.count(), await store.length(), await store.all()]).toEqual([0, 0, []])
-  })
-
-  it('that ended twice at once, on two nodes, stays ended', async () => {
-    for (let stop = 0; await runAt(stop); ) stop += 1
-    async function runAt(at: number): Promise<boolean> {
-      const { store, node, barrier, put } = start()
-      await store.get(SID)
-      for (let skipped = 0; skipped < at; skipped += 1) barrier.next('any', proceed => proceed())
-      const pause = barrier.pause('any', 'before')
-      const running = node().store.destroy(SID)
-      const isStopped = await Promise.race([pause.reached.then(() => true), running.then(() => false)])
-      if (!isStopped) pause.resume()
-      await store.destroy(SID)
-      pause.resume()
-      await running
-      put()
-      expect(await node().store.get(SID), `stop ${at}`).toBeNull()
-      return isStopped
-    }
   })
 
   it('stays ended if our store refuses the note, and an event says so', async () => {

@@ -4,7 +4,7 @@
 import { SessionManager, type SessionOptions, type Store } from 'coatcheck'
 import { connectStore } from 'coatcheck/connect'
 import { describe, expect, it } from 'vitest'
-import { startApp } from './apps.ts'
+import { EXPRESS, startApp } from '../support/connect/apps.ts'
 
 const DAY = 86_400_000
 const cookieUntil = (ms: number) => ({ originalMaxAge: null, expires: new Date(Date.now() + ms) })
@@ -70,7 +70,7 @@ export function askWhatPublishedStoresAreAsked(open: () => Store): void {
     async function serve() {
       const made = await make({ idleTimeout: '30d', absoluteTimeout: '365d' })
       const options = { rolling: true, saveUninitialized: true, cookie: { maxAge: 30 * DAY } }
-      return { ...made, ...(await startApp('express-session 1.19, Express 5', made.store, options)) }
+      return { ...made, ...(await startApp(EXPRESS.start, made.store, options)) }
     }
 
     it('is stored at a first visit, goes on for that browser, and is another one for another', async () => {

@@ -7,6 +7,7 @@ import { type ConnectStoreOptions, connectStore } from 'coatcheck/connect'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import expressSession, { type SessionOptions as MiddlewareOptions } from 'express-session'
 import { afterEach } from 'vitest'
+import { called, SECRET } from '../support/connect/apps.ts'
 import { counting, jar, type Reply, sender } from '../support/edge-service.ts'
 
 /** What older middleware finds at a request: nothing of it is typed. */
@@ -60,10 +61,16 @@ export function makeManager(options: Partial<SessionOptions> = {}) {
 /** One browser: it sends what it was given, and keeps the cookies of all answers in the order in which they came. */
 export class Browser {
   readonly #send: ReturnType<typeof sender>
-  readonly cookies = new Map<string, string>()
+  readonly cookies: Map<string, string>
 
-  constructor(port: number) {
-    this.#send = sender(port)
+  constructor(send: ReturnType<typeof sender>, cookies: Iterable<[string, string]> = []) {
+    this.#send = send
+    this.cookies = new Map(cookies)
+  }
+
+  /** Somebody with a copy of the cookies; `at`: who comes to another service with them. */
+  copy(at: Browser = this): Browser {
+    return new Browser(at.#send, this.cookies)
   }
 
   get cookie(): string {
@@ -91,6 +98,11 @@ export class Browser {
   post(path: string, body = '') {
     return this.go(path, 'POST', body)
   }
+
+  /** The data of the session. */
+  async read() {
+    return JSON.parse((await this.go('/read')).body)
+  }
 }
 
 /** Any listener of node:http on a port of its own. */
@@ -104,10 +116,8 @@ export async function listen(listener: (request: IncomingMessage, response: Serv
     server.close()
     await once(server, 'close')
   })
-  return { port, server, browser: () => new Browser(port) }
+  return { port, server, browser: () => new Browser(sender(port)) }
 }
-
-export const SECRET = 'a secret that has more than thirty-two characters'
 /** An ID such as a middleware draws. */
 export const sidOf = (name: string) => Buffer.from(name.padEnd(24, name)).toString('base64url').slice(0, 32)
 
@@ -125,11 +135,13 @@ interface Setup {
   readonly middleware?: Partial<MiddlewareOptions>
 }
 
+/** The service of `HANDLERS`, and of others. */
 export async function serve(
-  handlers: Record<string, OldHandler>,
+  more: Record<string, OldHandler> = {},
   { manager = {}, middleware = {} }: Setup = {},
   made = makeStore(manager),
 ) {
+  const handlers = { ...HANDLERS, ...more }
   const errors: unknown[] = []
   const session = expressSession({
     store: made.store,
@@ -187,9 +199,3 @@ export const HANDLERS: Record<string, OldHandler> = {
 }
 
 export const queryOf = (request: OldRequest) => new URL(request.url!, 'http://localhost').searchParams
-
-/** Calls back style as a promise. */
-export const called = (verb: (callback: (error?: unknown) => void) => unknown): Promise<void> =>
-  new Promise((resolve, reject) => {
-    verb(error => (error ? reject(error) : resolve()))
-  })

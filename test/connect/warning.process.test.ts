@@ -1,7 +1,7 @@
 import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { connectStore } from 'coatcheck/connect'
 import { expect, it } from 'vitest'
-import { OldConnectStore } from './old-store.ts'
+import { OldConnectStore } from '../support/connect/old-store.ts'
 import { makeStore, sidOf, userOf } from './service.ts'
 
 it('One warning says that a cookie outlives the idle time of its session, and what to do', async () => {

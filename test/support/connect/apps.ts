@@ -1,8 +1,10 @@
 // The same small service on each library that takes a store, as its own documentation sets it up: login, logout, and a
-// request that has read its session and waits before it writes.
+// request that has read its session and waits before it writes. Express is here, the others in test/libraries.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import express from 'express'
+import expressSession from 'express-session'
 
 export const SECRET = 'a secret that has more than thirty-two characters'
 
@@ -92,7 +94,8 @@ export async function handle(turn: Turn, gates: Gates): Promise<unknown> {
   }
 }
 
-const called = (verb: (callback: (error?: unknown) => void) => unknown): Promise<void> =>
+/** Calls back style as a promise. */
+export const called = (verb: (callback: (error?: unknown) => void) => unknown): Promise<void> =>
   new Promise((resolve, reject) => {
     verb(error => (error ? reject(error) : resolve()))
   })
@@ -145,3 +148,41 @@ export const withExpress =
     })
     return listening(app)
   }
+
+export const EXPRESS = { name: 'express-session 1.19, Express 5', start: withExpress(express, expressSession) }
+
+/** A client that keeps its cookies in the order in which the answers arrive. */
+export class ConnectBrowser {
+  readonly cookies: Map<string, string>
+  readonly #port: number
+
+  constructor(port: number, cookies: Iterable<[string, string]> = []) {
+    this.#port = port
+    this.cookies = new Map(cookies)
+  }
+
+  /** Somebody with a copy of the cookies. */
+  copy(): ConnectBrowser {
+    return new ConnectBrowser(this.#port, this.cookies)
+  }
+
+  async go(path: string, port = this.#port): Promise<{ status: number; body: any }> {
+    const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: cookie === '' ? {} : { cookie } })
+    for (const line of response.headers.getSetCookie()) {
+      const [name, value] = /^([^=]*)=([^;]*)/.exec(line)!.slice(1) as [string, string]
+      if (value === '' || /expires=Thu, 01 Jan 1970/i.test(line)) this.cookies.delete(name)
+      else this.cookies.set(name, value)
+    }
+    const text = await response.text()
+    const isJson = /^(?:["{[]|null$)/.test(text)
+    return { status: response.status, body: isJson ? JSON.parse(text) : text || null }
+  }
+}
+
+/** Runs the service over this store until `close`. */
+export async function startApp(start: Start, store: unknown, options?: object) {
+  const gates = new Gates()
+  const { port, close } = await start(store, gates, options)
+  return { port, gates, close, browser: () => new ConnectBrowser(port) }
+}
