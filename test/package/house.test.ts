@@ -243,7 +243,6 @@ describe('who imports whom', () => {
       ['test/unit/', /./],
       ['test/api/command/', /^src\/command\//],
       ['test/command/', /^src\/command\//],
-      ['test/engines/redis/', /^stores\/redis\/scripts\.ts$/],
       ['test/redis/', /^stores\/redis\/scripts\.ts$/],
     ]
     const found = under('test')
