@@ -6,15 +6,7 @@ import { deviceState } from 'coatcheck/device-bound'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { expect, it } from 'vitest'
 import { BarrierStore } from '../support/barrier-store.ts'
-import {
-  ADA,
-  BOUND_COOKIE,
-  boundEdge,
-  challengeIn,
-  DeviceClient,
-  REFRESH,
-  REGISTER,
-} from '../support/device-client.ts'
+import { ADA, BOUND_COOKIE, boundEdge, challengeIn, DeviceClient, REFRESH, REGISTER } from '../support/device-client.ts'
 import { type DevicePair, newDevice, refreshProof, registrationProof } from '../support/device-key.ts'
 import { MINUTE, SECOND } from '../support/test-clock.ts'
 

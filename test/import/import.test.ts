@@ -2,18 +2,7 @@
 import { openVisit } from 'coatcheck/custom-server'
 import { describe, expect, it, vi } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
-import {
-  ada,
-  BEGIN,
-  connectSid,
-  cookieAt,
-  HOUR,
-  MINUTE,
-  OLD,
-  SECRET,
-  SID,
-  withAda,
-} from '../support/old-sessions.ts'
+import { ada, BEGIN, connectSid, cookieAt, HOUR, MINUTE, OLD, SECRET, SID, withAda } from '../support/old-sessions.ts'
 import { onlyHost } from '../support/only-host.ts'
 
 const user = { id: 42n, name: 'ada' }

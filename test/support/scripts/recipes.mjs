@@ -75,9 +75,7 @@ if (process.argv.includes(INSTALL)) {
 const installed = new Map(existsSync(before) ? JSON.parse(readFileSync(before, 'utf8')) : await installAll())
 
 const report = join(results, 'recipes.json')
-const tests = wanted
-  .filter(name => installed.get(name)?.verdict === '')
-  .map(name => `test/recipes/${name}.test.ts`)
+const tests = wanted.filter(name => installed.get(name)?.verdict === '').map(name => `test/recipes/${name}.test.ts`)
 const args = [...tests, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
 const status = tests.length > 0 ? vitest(args, { env }) : 1
 
