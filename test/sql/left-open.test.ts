@@ -203,7 +203,10 @@ describeEngine('mariadb', 'a transaction left open on a connection of mysql2', (
     pool.on('connection', connection => connection.query('SET autocommit = 0'))
     const one = record({ userId: '50' })
     await new MysqlStore(server.pool()).create(one, call())
-    for (const use of [() => new MysqlStore(pool).read(one.key, call()), () => new MysqlStore(pool).create(record(), call())])
+    for (const use of [
+      () => new MysqlStore(pool).read(one.key, call()),
+      () => new MysqlStore(pool).create(record(), call()),
+    ])
       expect(String((await failure(use())).cause)).toContain('autocommit is off')
   })
 })
