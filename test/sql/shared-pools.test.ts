@@ -8,6 +8,7 @@ import mysql2 from 'mysql2'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { soon, within } from '../support/deadlines.ts'
+import { blocksOf } from '../support/pages.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { sharedMariadb } from '../support/services/mariadb.ts'
 import { type PostgresDatabase, sharedPostgres } from '../support/services/postgres.ts'
@@ -16,6 +17,11 @@ import { NOW, record } from './records.ts'
 
 const builder = createRequire(new URL('../support/drivers/package.json', import.meta.url))
 const MOST = 3
+
+/** The lines of the page for builders that lend connections of their pools. */
+const [page] = blocksOf('docs/stores/postgresql.md').filter(({ code }) => code.startsWith('const fromKnex'))
+const lines = page!.code.slice(0, page!.code.indexOf('const store'))
+const { fromKnex, fromSequelize } = new Function(`${lines}; return { fromKnex, fromSequelize }`)()
 
 /** A query builder over connections that the store has too, or beside the store's. */
 interface Shared {
@@ -120,18 +126,8 @@ describeEngine('postgresql', 'a pool that a query builder shares with the store'
       'Knex over pg, its own pool'() {
         const db = builder('knex')({ client: 'pg', connection: server.url(), pool: { min: 0, max: MOST } })
         opened.push(() => db.destroy())
-        const pool = {
-          async connect() {
-            const client = await db.client.acquireConnection()
-            client.release = (isBroken: boolean) => {
-              client.__knex__disposed = isBroken && 'given up by a session'
-              db.client.releaseConnection(client)
-            }
-            return client
-          },
-        }
         return {
-          store: new PostgresStore(pool),
+          store: new PostgresStore(fromKnex(db)),
           open: () => db.client.pool.numUsed() + db.client.pool.numFree(),
           query: text => db.raw(text),
           transaction: work => db.transaction((tx: any) => work(text => tx.raw(text))),
@@ -141,18 +137,9 @@ describeEngine('postgresql', 'a pool that a query builder shares with the store'
         const { Sequelize } = builder('sequelize')
         const db = new Sequelize(server.url(), { logging: false, dialectModule: pg, pool: { max: MOST } })
         opened.push(() => db.close())
-        const connections = db.connectionManager
-        const pool = {
-          async connect() {
-            const client = await connections.getConnection({ type: 'write' })
-            client.release = (isBroken: boolean) =>
-              connections[isBroken ? 'destroyConnection' : 'releaseConnection'](client)
-            return client
-          },
-        }
         return {
-          store: new PostgresStore(pool),
-          open: () => connections.pool.size,
+          store: new PostgresStore(fromSequelize(db)),
+          open: () => db.connectionManager.pool.size,
           query: async text => ({ rows: (await db.query(text))[0] }),
           transaction: work => db.transaction((transaction: any) => work(text => db.query(text, { transaction }))),
         }
