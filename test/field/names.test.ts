@@ -7,10 +7,10 @@ import { SqliteStore } from 'coatcheck/stores/sqlite'
 import mysql from 'mysql2/promise'
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
-import { STANDALONE } from '../../support/redis/clients.ts'
-import { describeEngine } from '../../support/services/engines.ts'
-import { startRedis } from '../../support/services/redis.ts'
-import { openSqlite } from '../../support/services/sqlite.ts'
+import { STANDALONE } from '../support/redis/clients.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { startRedis } from '../support/services/redis.ts'
+import { openSqlite } from '../support/services/sqlite.ts'
 
 const HOSTILE = [
   'sessions"; DROP TABLE users; --',
