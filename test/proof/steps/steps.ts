@@ -14,8 +14,8 @@ export interface Scene {
   readonly name: string
   /** Made one after the other, before all else. */
   readonly before: readonly Call[]
-  /** Made at the same time. */
-  readonly calls: readonly Call[]
+  /** Made at the same time, those of a list one after the other. */
+  readonly calls: readonly (Call | readonly Call[])[]
   /** How many answers may be lost, or commands not arrive. @default 0 */
   readonly faults?: number
 }
@@ -57,19 +57,27 @@ export class Gate {
     void this.#whose.run(actor, work)
   }
 
-  choose(chosen: Waiting, end: 'runs' | 'loses its answer' | 'does not arrive'): void {
-    const { send, resolve, reject } = chosen
-    this.waiting.splice(this.waiting.indexOf(chosen), 1)
-    if (end === 'does not arrive') return reject(new Error('ECONNREFUSED'))
+  /** Lets the command of a call go on, if it has one. */
+  choose(actor: number, end: (typeof ENDS)[number]): void {
+    const at = this.waiting.findIndex(waiting => waiting.actor === actor)
+    if (at < 0) return
+    const [{ send, resolve, reject }] = this.waiting.splice(at, 1) as [Waiting]
+    const lost = Object.assign(new Error('ECONNRESET'), { code: 'ECONNRESET' })
+    if (end === 'does not arrive') {
+      reject(lost)
+      return
+    }
     this.sent += 1
     const over = () => {
       this.sent -= 1
     }
     send()
       .finally(over)
-      .then(answer => (end === 'runs' ? resolve(answer) : reject(new Error('ECONNRESET'))), reject)
+      .then(answer => (end === 'runs' ? resolve(answer) : reject(lost)), reject)
   }
 }
+
+const ENDS = ['runs', 'loses its answer', 'does not arrive'] as const
 
 const turn = () => new Promise(resolve => setImmediate(resolve))
 
@@ -88,17 +96,22 @@ export async function walk(server: Server, scene: Scene): Promise<number> {
   }
 }
 
-async function runOnce(server: Server, { before, calls, faults = 0 }: Scene, choose: (options: number) => number) {
+async function runOnce(server: Server, { before, faults = 0, ...scene }: Scene, choose: (options: number) => number) {
   const { gate, store, clear, blocked } = server
+  const calls = scene.calls.map(each => [each].flat())
   const entries: Entry[] = []
   const trace: string[] = []
   let now = 0
   const ask = async (call: Call) => {
-    const about = { id: `${entries.length}`, client: `c${entries.length}`, cell: 0, call, invoked: (now += 1) }
+    now += 1
+    const about = { id: `${entries.length}`, client: `c${entries.length}`, cell: 0, call, invoked: now }
     const at = entries.push({ ...about, deadline: Number.POSITIVE_INFINITY }) - 1
     const heard = await Promise.resolve(make(store, call, performance.now() + 60_000)).then(
       answer => ({ answer: plain(answer) }),
-      error => ({ failed: error instanceof SessionStoreError ? error.outcome : ('unknown' as const), reason: `${error}` }),
+      error => ({
+        failed: error instanceof SessionStoreError ? error.outcome : ('unknown' as const),
+        reason: `${error}`,
+      }),
     )
     now += 1
     entries[at] = { ...about, ...heard, deadline: now, answered: now }
@@ -106,6 +119,7 @@ async function runOnce(server: Server, { before, calls, faults = 0 }: Scene, cho
   await clear()
   for (const call of before) await ask(call)
   const states = calls.map((): 'new' | 'begun' | 'done' => 'new')
+  const isOver = () => states.every(state => state === 'done')
   /** Until each call that has begun is over, waits at the gate, or waits for a lock. */
   const settled = async () => {
     for (;;) {
@@ -117,38 +131,35 @@ async function runOnce(server: Server, { before, calls, faults = 0 }: Scene, cho
   }
   for (let left = faults; ; ) {
     await settled()
-    const options: { readonly label: string; run(): void }[] = []
-    for (const [actor, state] of states.entries())
-      if (state === 'new')
-        options.push({
-          label: `${actor}: ${calls[actor]!.verb}`,
-          run() {
-            states[actor] = 'begun'
-            gate.begin(actor, () => ask(calls[actor]!).finally(() => (states[actor] = 'done')))
-          },
-        })
-    for (const each of gate.waiting.toSorted((one, other) => one.actor - other.actor))
-      for (const end of ['runs', ...(left > 0 ? (['loses its answer', 'does not arrive'] as const) : [])] as const)
-        options.push({
-          label: `${each.actor}: ${each.label} ${end}`,
-          run() {
-            if (end !== 'runs') left -= 1
-            gate.choose(each, end)
-          },
-        })
-    if (options.length === 0) break
-    const { label, run } = options[choose(options.length)]!
-    trace.push(label)
-    run()
+    const ends = left > 0 ? ENDS : ENDS.slice(0, 1)
+    const choices = [
+      ...states.flatMap((state, actor) => (state === 'new' ? ends.map(end => ({ actor, label: 'begins', end })) : [])),
+      ...gate.waiting
+        .toSorted((one, other) => one.actor - other.actor)
+        .flatMap(waiting => ends.map(end => ({ actor: waiting.actor, label: waiting.label, end }))),
+    ]
+    if (choices.length === 0 && isOver()) break
+    assert.ok(choices.length > 0, `nothing goes on any more: ${trace.join(', ')}`)
+    const { actor, label, end } = choices[choose(choices.length)]!
+    trace.push(`${actor}: ${calls[actor]!.map(({ verb }) => verb)} ${label} ${end}`)
+    if (end !== 'runs') left -= 1
+    if (states[actor] === 'new') {
+      // With its first command: what is begun and has sent nothing does not matter to the others.
+      states[actor] = 'begun'
+      gate.begin(actor, async () => {
+        for (const call of calls[actor]!) await ask(call)
+        states[actor] = 'done'
+      })
+      await settled()
+    }
+    gate.choose(actor, end)
   }
-  assert.ok(
-    states.every(state => state === 'done'),
-    `nothing goes on any more: ${trace.join(', ')}`,
-  )
   // What failed is repeated, as its caller is told to. Then all is asked.
   for (const { call, failed } of [...entries]) if (failed !== undefined) await ask(call)
   const at = before[0]!.now
-  const made = [...before, ...calls].flatMap(call => (call.verb === 'create' || call.verb === 'replace' ? call.record : []))
+  const made = [...before, ...calls.flat()].flatMap(call =>
+    call.verb === 'create' || call.verb === 'replace' ? call.record : [],
+  )
   for (const { key } of made) await ask({ verb: 'read', key, now: at })
   for (const userId of new Set(made.flatMap(record => record.userId ?? [])))
     for (const kind of ['session', 'remember'] as const) await ask({ verb: 'listUser', userId, kind, now: at })
