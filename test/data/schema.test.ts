@@ -3,6 +3,7 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod'
+import { setUp } from '../support/manager-kit.ts'
 
 type Cart = { items: string[]; theme: 'light' | 'dark' }
 const schemas = {
@@ -13,98 +14,75 @@ const schemas = {
   }),
 } as unknown as Record<string, StandardSchemaV1<Partial<Cart>, Cart>>
 
-for (const [name, schema] of Object.entries(schemas)) {
-  describe(`a schema of ${name}`, () => {
-    const setUp = () => {
-      const events: any[] = []
-      const store = new MemoryStore()
-      const sessions = new SessionManager({ store, schema, sweepInterval: false, onEvent: event => events.push(event) })
-      const store1 = (data: string) =>
-        new SessionManager({ store, sweepInterval: false, codec: { encode: () => data, decode: JSON.parse } }).create({
-          data: {},
-        })
-      return { sessions, events, stored: async (data: string) => (await store1(data)).secret }
+describe.each(Object.entries(schemas))('a schema of %s', (_, schema) => {
+  const withSchema = () => {
+    const events: any[] = []
+    const store = new MemoryStore()
+    const sessions = new SessionManager({ store, schema, sweepInterval: false, onEvent: event => events.push(event) })
+    const stored = async (data: string) => {
+      const codec = { encode: () => data, decode: JSON.parse }
+      return (await new SessionManager({ store, sweepInterval: false, codec }).create({ data: {} })).secret
     }
+    return { sessions, events, stored }
+  }
 
-    it('fills in its defaults at the first data', async () => {
-      const { sessions } = setUp()
-      expect((await sessions.create()).data).toEqual({ items: [], theme: 'light' })
-      expect((await sessions.create({ data: { theme: 'dark' } })).data).toEqual({ items: [], theme: 'dark' })
-      const { secret } = await sessions.create({ user: { id: 1, name: 'ada' } })
-      expect((await sessions.get(secret))?.data).toEqual({ items: [], theme: 'light' })
-    })
-
-    it('refuses a wrong value with its path, and the old data stays', async () => {
-      const { sessions } = setUp()
-      const session = await sessions.create({ data: { items: ['book'] } })
-      const error = { code: 'ERR_SESSION_DATA', message: expect.stringMatching(/^data\.(theme|items\.1): /) }
-      await expect(sessions.create({ data: { theme: 'blue' as never } })).rejects.toMatchObject(error)
-      await expect(sessions.update(session, { theme: 'blue' as never })).rejects.toMatchObject(error)
-      await expect(sessions.update(session, draft => void draft.items.push(7 as never))).rejects.toMatchObject(error)
-      expect((await sessions.get(session))?.data).toEqual({ items: ['book'], theme: 'light' })
-    })
-
-    it('completes data of an older version from its defaults', async () => {
-      const { sessions, events, stored } = setUp()
-      const secret = await stored('{"items":["book"]}')
-      expect((await sessions.get(secret))?.data).toEqual({ items: ['book'], theme: 'light' })
-      expect(events).toEqual([])
-    })
-
-    it.each(['{"items":"book"}', '{"theme":"blue"}', '[]', 'null', '7', 'no JSON', ''])(
-      'starts anew where stored data %o does not fit, says so, and keeps the session',
-      async text => {
-        const { sessions, events, stored } = setUp()
-        const session = await sessions.get(await stored(text))
-        expect(session?.data).toEqual({ items: [], theme: 'light' })
-        expect(events).toMatchObject([{ type: 'data-reset', key: session?.key, cause: expect.any(Error) }])
-        const updated = await sessions.update(session!, { theme: 'dark' })
-        expect(updated?.data).toEqual({ items: [], theme: 'dark' })
-        events.length = 0
-        expect((await sessions.get(session))?.data).toEqual({ items: [], theme: 'dark' })
-        expect(events).toEqual([])
-      },
-    )
-
-    it("one session's draft never reaches another session through a default", async () => {
-      const { sessions } = setUp()
-      const [a, b] = [await sessions.create(), await sessions.create()]
-      await sessions.update(a, draft => void draft.items.push('secret of a'))
-      await sessions.take(a, 'items')
-      expect((await sessions.update(b, { theme: 'dark' }))?.data.items).toEqual([])
-      expect((await sessions.create()).data.items).toEqual([])
-      expect((await sessions.get(a))?.data.items).toEqual([])
-    })
-
-    it('a taken key goes back to its default', async () => {
-      const { sessions } = setUp()
-      const session = await sessions.create({ data: { items: ['book'] } })
-      expect(await sessions.take(session, 'items')).toEqual(['book'])
-      expect(await sessions.take(session, 'items')).toEqual([])
-      expect((await sessions.get(session))?.data).toEqual({ items: [], theme: 'light' })
-    })
+  it('fills in its defaults at the first data', async () => {
+    const { sessions } = withSchema()
+    expect((await sessions.create()).data).toEqual({ items: [], theme: 'light' })
+    expect((await sessions.create({ data: { theme: 'dark' } })).data).toEqual({ items: [], theme: 'dark' })
+    const { secret } = await sessions.create({ user: { id: 1, name: 'ada' } })
+    expect((await sessions.get(secret))?.data).toEqual({ items: [], theme: 'light' })
   })
-}
 
-it('no two sessions share a nested default of a schema', async () => {
-  const nested = { deep: { list: [] as string[] } }
-  const schema = z.object({ a: z.object({ deep: z.object({ list: z.array(z.string()) }) }).default(nested) })
-  const sessions = new SessionManager({ store: new MemoryStore(), schema, sweepInterval: false })
-  const session = await sessions.create()
-  expect(session.data.a.deep.list).toEqual([])
-  expect(Object.isFrozen(nested.deep.list)).toBe(false)
-  await sessions.update(session, draft => void draft.a.deep.list.push('x'))
-  // A record from before the key existed: its draft begins with the default.
-  const store = new MemoryStore()
-  const [old, young] = [
-    new SessionManager({ store, sweepInterval: false }),
-    new SessionManager({ store, schema, sweepInterval: false }),
-  ]
-  const { secret } = await old.create()
-  const found = (await young.get(secret))!
-  await young.update(found, draft => void draft.a.deep.list.push('private'))
-  expect(nested.deep.list).toEqual([])
-  expect((await young.create()).data.a.deep.list).toEqual([])
+  it('refuses a wrong value with its path, and the old data stays', async () => {
+    const { sessions } = withSchema()
+    const session = await sessions.create({ data: { items: ['book'] } })
+    const error = { code: 'ERR_SESSION_DATA', message: expect.stringMatching(/^data\.(theme|items\.1): /) }
+    await expect(sessions.create({ data: { theme: 'blue' as never } })).rejects.toMatchObject(error)
+    await expect(sessions.update(session, { theme: 'blue' as never })).rejects.toMatchObject(error)
+    await expect(sessions.update(session, draft => void draft.items.push(7 as never))).rejects.toMatchObject(error)
+    expect((await sessions.get(session))?.data).toEqual({ items: ['book'], theme: 'light' })
+  })
+
+  it('completes data of an older version from its defaults', async () => {
+    const { sessions, events, stored } = withSchema()
+    const secret = await stored('{"items":["book"]}')
+    expect((await sessions.get(secret))?.data).toEqual({ items: ['book'], theme: 'light' })
+    expect(events).toEqual([])
+  })
+
+  it.each(['{"items":"book"}', '{"theme":"blue"}', '[]', 'null', '7', 'no JSON', ''])(
+    'starts anew where stored data %o does not fit, says so, and keeps the session',
+    async text => {
+      const { sessions, events, stored } = withSchema()
+      const session = await sessions.get(await stored(text))
+      expect(session?.data).toEqual({ items: [], theme: 'light' })
+      expect(events).toMatchObject([{ type: 'data-reset', key: session?.key, cause: expect.any(Error) }])
+      const updated = await sessions.update(session!, { theme: 'dark' })
+      expect(updated?.data).toEqual({ items: [], theme: 'dark' })
+      events.length = 0
+      expect((await sessions.get(session))?.data).toEqual({ items: [], theme: 'dark' })
+      expect(events).toEqual([])
+    },
+  )
+
+  it("one session's draft never reaches another session through a default", async () => {
+    const { sessions } = withSchema()
+    const [a, b] = [await sessions.create(), await sessions.create()]
+    await sessions.update(a, draft => void draft.items.push('secret of a'))
+    await sessions.take(a, 'items')
+    expect((await sessions.update(b, { theme: 'dark' }))?.data.items).toEqual([])
+    expect((await sessions.create()).data.items).toEqual([])
+    expect((await sessions.get(a))?.data.items).toEqual([])
+  })
+
+  it('a taken key goes back to its default', async () => {
+    const { sessions } = withSchema()
+    const session = await sessions.create({ data: { items: ['book'] } })
+    expect(await sessions.take(session, 'items')).toEqual(['book'])
+    expect(await sessions.take(session, 'items')).toEqual([])
+    expect((await sessions.get(session))?.data).toEqual({ items: [], theme: 'light' })
+  })
 })
 
 describe('initial', () => {
@@ -147,16 +125,6 @@ describe('initial', () => {
       )
     },
   )
-
-  it('goes through the schema', async () => {
-    const schema = z.object({ n: z.number() })
-    const build = (initial?: () => { n: number }) =>
-      new SessionManager({ store: new MemoryStore(), schema, sweepInterval: false, ...(initial && { initial }) })
-    expect(() => build()).toThrow(TypeError)
-    expect(() => build()).toThrow(/^schema: it must accept the start value/)
-    expect(() => build(() => ({ n: 'x' as never }))).toThrow(/^schema: it must accept the start value/)
-    expect((await build(() => ({ n: 3 })).create()).data).toEqual({ n: 3 })
-  })
 })
 
 describe('a schema that cannot work', () => {
@@ -186,7 +154,7 @@ describe('a schema that cannot work', () => {
         validate: value => (isAsync ? Promise.resolve({ value: value as object }) : { value: value as object }),
       },
     }
-    const sessions = new SessionManager({ store: new MemoryStore(), schema, sweepInterval: false })
+    const { sessions } = setUp({ schema })
     const session = await sessions.create({ data: { a: 1 } })
     isAsync = true
     await expect(sessions.update(session, { a: 2 })).rejects.toThrow(/^schema: validates asynchronously/)
@@ -201,7 +169,7 @@ describe('a schema that cannot work', () => {
         .transform(name => name.length)
         .optional(),
     })
-    const sessions = new SessionManager({ store: new MemoryStore(), schema, sweepInterval: false })
+    const { sessions } = setUp({ schema })
     const session = await sessions.create()
     const attempt = sessions.update(session, { name: 'ada' as never })
     await expect(attempt).rejects.toThrow(TypeError)
@@ -228,7 +196,7 @@ describe('a schema that cannot work', () => {
         },
       },
     }
-    const sessions = new SessionManager({ store: new MemoryStore(), schema, sweepInterval: false })
+    const { sessions } = setUp({ schema })
     const session = await sessions.create({ data: { a: 1 } })
     breaks = true
     await expect(sessions.update(session, { a: 2 })).rejects.toThrow('bug in a refinement')
@@ -238,7 +206,7 @@ describe('a schema that cannot work', () => {
 
 describe('session data that is shown', () => {
   it('is frozen all the way down, and no alias of what the caller holds', async () => {
-    const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
+    const { sessions } = setUp()
     const mine = { list: [{ a: 1 }] }
     const session = await sessions.create({ data: mine })
     mine.list.push({ a: 2 })
@@ -261,7 +229,7 @@ describe('session data that is shown', () => {
         return JSON.parse(text) as unknown
       },
     }
-    const sessions = new SessionManager({ store: new MemoryStore(), codec, sweepInterval: false })
+    const { sessions } = setUp({ codec })
     const { secret } = await sessions.create({ data: { a: 1 } })
     const session = (await sessions.get(secret))!
     expect(decoded).toBe(0)
@@ -273,7 +241,7 @@ describe('session data that is shown', () => {
 it.each(['secret', 'key', 'user', 'csrfToken', 'data', 'then', 'toJSON_', 'hasOwnProperty', 'toString'])(
   'a data key named %s shadows nothing',
   async name => {
-    const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
+    const { sessions } = setUp()
     const session = await sessions.create({ user: { id: 1, name: 'ada' }, data: { [name]: 'mine' } })
     const found = (await sessions.get(session.secret))!
     expect(found.data[name]).toBe('mine')
@@ -286,9 +254,24 @@ it.each(['secret', 'key', 'user', 'csrfToken', 'data', 'then', 'toJSON_', 'hasOw
 it.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])(
   'taking %s, which was never set, gives undefined and not what every object inherits',
   async name => {
-    const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
+    const { sessions } = setUp()
     const session = await sessions.create({ data: { a: 1 } })
     expect(await sessions.take(session, name)).toBeUndefined()
     expect((await sessions.get(session))?.data).toEqual({ a: 1 })
   },
 )
+
+it('a codec of the application writes and reads the data, and must give text', async () => {
+  const codec = {
+    encode: (data: unknown) => `v1:${Buffer.from(JSON.stringify(data)).toString('hex')}`,
+    decode: (text: string) => JSON.parse(Buffer.from(text.slice(3), 'hex').toString()) as unknown,
+  }
+  const { sessions, store, manager } = setUp({ codec })
+  const session = await sessions.create({ data: { a: 'ä' } })
+  expect(await store.inner.read(session.key, { now: 0 })).toMatchObject({ data: codec.encode({ a: 'ä' }) })
+  expect((await manager().get(session.secret))?.data).toEqual({ a: 'ä' })
+  const broken = manager({ codec: { ...codec, encode: () => Buffer.from('x') } })
+  await expect(broken.create({ data: { a: 1 } })).rejects.toThrow(
+    'codec: encode must return well-formed text without NUL',
+  )
+})

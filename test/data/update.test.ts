@@ -1,20 +1,14 @@
 // What a session's data is after `update` and `take`, and which cookie the answer asks for.
 
 import { SessionManager, SessionStoreError } from 'coatcheck'
-import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { BarrierStore, faults } from '../support/barrier-store.ts'
-import { onlyHost } from '../support/only-host.ts'
-import { MINUTE, testClock } from '../support/test-clock.ts'
+import { faults } from '../support/barrier-store.ts'
+import { grace, setUp as memory, openWith, user } from '../support/manager-kit.ts'
+import { MINUTE } from '../support/test-clock.ts'
 
 const initial = () => ({ flash: 'hello', theme: 'light', note: undefined as string | undefined, n: 0 })
-function setUp(options: object = {}) {
-  const store = BarrierStore.over(new MemoryStore())
-  const clock = testClock()
-  const manager = () => new SessionManager({ store, now: clock, sweepInterval: false, initial, ...options })
-  return { store, clock, manager, sessions: manager() }
-}
+const setUp = (options: object = {}) => memory({ initial, ...options })
 
 afterEach(() => {
   vi.useRealTimers()
@@ -54,7 +48,7 @@ describe('take', () => {
           typeof value?.flash === 'string' ? { value } : { issues: [{ message: 'flash is missing' }] },
       },
     }
-    const { sessions } = setUp({ schema }) as never as { sessions: SessionManager<any> }
+    const { sessions } = setUp({ schema })
     const session = await sessions.create({ data: { flash: 'saved' } })
     expect(await sessions.take(session, 'flash')).toBe('saved')
     expect((await sessions.get(session.secret))?.data.flash).toBe('hello')
@@ -63,12 +57,7 @@ describe('take', () => {
   it('of a session that is gone answers nothing, and a visit has no session from then on', async () => {
     const { sessions } = setUp()
     const session = await sessions.create({ data: { flash: 'saved' } })
-    const visit = openVisit(sessions, {
-      method: 'POST',
-      secure: true,
-      cookie: `session_id=${session.secret}`,
-      header: onlyHost,
-    })
+    const visit = openWith(sessions, session)
     await visit.get()
     await sessions.destroy(session)
     expect(await visit.take('flash')).toBeUndefined()
@@ -79,17 +68,35 @@ describe('take', () => {
   it('in a visit keeps the session, whether there was a value or not', async () => {
     const { sessions } = setUp()
     const { secret } = await sessions.create({ data: { note: 'once' } })
-    const visit = openVisit(sessions, {
-      method: 'POST',
-      secure: true,
-      cookie: `session_id=${secret}`,
-      header: onlyHost,
-    })
+    const visit = openWith(sessions, { secret })
     expect(await visit.take('note')).toBe('once')
     expect(await visit.take('note')).toBeUndefined()
     expect((await visit.get())?.secret).toBe(secret)
     expect((await visit.update({ n: 1 }))?.data.n).toBe(1)
   })
+})
+
+it('update: what the function throws is the caller’s, and the old data stays; undefined leaves the start value', async () => {
+  const { sessions } = setUp()
+  const session = await sessions.create({ data: { n: 1 } })
+  const change = (draft: Record<string, unknown>) => {
+    draft.n = 2
+    throw new Error('mine')
+  }
+  await expect(sessions.update(session, change)).rejects.toThrow('mine')
+  expect((await sessions.get(session))?.data.n).toBe(1)
+  expect((await sessions.update(session, { n: undefined }))?.data.n).toBe(0)
+})
+
+it('update: a function that returns a copy is refused before anything is written', async () => {
+  const { sessions, store } = setUp()
+  const session = await sessions.create()
+  store.reset()
+  await expect(sessions.update(session, ((draft: object) => ({ ...draft, n: 2 })) as never)).rejects.toThrow(
+    /^update: .* would be lost/,
+  )
+  expect(store.calls).toEqual([])
+  expect((await sessions.get(session))?.data.n).toBe(0)
 })
 
 it('update refuses what is no change, by its name', async () => {
@@ -104,12 +111,7 @@ it('update refuses what is no change, by its name', async () => {
 it('a visit that finds a value taken by another process meanwhile keeps its session', async () => {
   const { sessions, manager } = setUp()
   const session = await sessions.create({ data: { note: 'once' } })
-  const visit = openVisit(sessions, {
-    method: 'POST',
-    secure: true,
-    cookie: `session_id=${session.secret}`,
-    header: onlyHost,
-  })
+  const visit = openWith(sessions, session)
   expect((await visit.get())?.data.note).toBe('once')
   expect(await manager().take(session, 'note')).toBe('once')
   expect(await visit.take('note')).toBeUndefined()
@@ -121,7 +123,7 @@ describe('a write', () => {
     const { sessions, manager } = setUp()
     const { secret } = await sessions.create()
     const held = (await sessions.get(secret))!
-    const next = (await manager().regenerate(secret, { grace: '1m' }))!
+    const next = (await manager().regenerate(secret, grace))!
     expect((await sessions.update(held, { n: 1 }))?.secret).toBe(next.secret)
   })
 
@@ -138,13 +140,12 @@ describe('a write', () => {
 })
 
 describe('a writer for whom earlier ones left no time', () => {
-  const user = { id: 1, name: 'ada' }
   const verbs: [string, string, (sessions: any, session: any) => Promise<unknown>][] = [
     ['update', 'update', (sessions, session) => sessions.update(session, { n: 1 })],
     ['take', 'update', (sessions, session) => sessions.take(session, 'n')],
     ['updateUserSessions', 'update', sessions => sessions.updateUserSessions(1, { n: 1 })],
     ['regenerate', 'replace', (sessions, session) => sessions.regenerate(session)],
-    ['rotate', 'replace', (sessions, session) => sessions.regenerate(session, { grace: '1m' })],
+    ['regenerate with a grace', 'replace', (sessions, session) => sessions.regenerate(session, grace)],
     ['a login', 'replace', (sessions, session) => sessions.logIn(session, { user })],
   ]
   it.each(verbs)('%s: is told so, by the name of what it was to do, and that nothing was written', async (...given) => {
@@ -167,7 +168,7 @@ describe('a writer for whom earlier ones left no time', () => {
 
   it.each<[string, (sessions: any, id: string) => Promise<unknown>]>([
     ['regenerate', (sessions, id) => sessions.regenerate(id)],
-    ['rotate', (sessions, id) => sessions.regenerate(id, { grace: '1m' })],
+    ['regenerate with a grace', (sessions, id) => sessions.regenerate(id, grace)],
     ['a login', (sessions, id) => sessions.logIn(id, { user })],
   ])('%s with an ID, whose lookup took a while: the error says what took the time', async (_, run) => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })

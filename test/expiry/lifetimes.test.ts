@@ -1,34 +1,31 @@
 // A session with a shorter life than the others of its manager: a shared computer, an administrator, a kiosk.
 
-import { SessionManager } from 'coatcheck'
-import { openVisit } from 'coatcheck/custom-server'
-import { MemoryStore } from 'coatcheck/stores/memory'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { onlyHost } from '../support/only-host.ts'
-import { HOUR, MINUTE, SECOND, testClock } from '../support/test-clock.ts'
+import { grace, open, setUp, user } from '../support/manager-kit.ts'
+import { HOUR, MINUTE } from '../support/test-clock.ts'
 
-const user = { id: 42, name: 'ada' }
-function setUp(options: object = {}) {
-  const clock = testClock()
-  const store = new MemoryStore()
-  return { clock, store, sessions: new SessionManager({ store, now: clock, sweepInterval: false, ...options }) }
-}
+it('a get tells each caller that holds a session that it has expired, and only then', async () => {
+  const { sessions, clock, events } = setUp()
+  const [theirs, visitor, ended] = [await sessions.create({ user }), await sessions.create(), await sessions.create()]
+  await sessions.destroy(ended)
+  events.length = 0
+  clock.advance(30 * MINUTE - 1)
+  expect(await sessions.get(ended)).toBeNull()
+  expect(await sessions.get(theirs, { touch: false })).not.toBeNull()
+  expect(events).toEqual([])
+  clock.advance(1)
+  for (const each of [theirs, visitor, theirs.secret, null, undefined])
+    expect(await sessions.get(each as never)).toBeNull()
+  expect(events).toEqual([
+    { type: 'expired', key: theirs.key, userId: 1n },
+    { type: 'expired', key: visitor.key, userId: null },
+  ])
+})
 
-describe('a login with idle', () => {
-  it('ends after that long without a request, not before', async () => {
-    const { clock, sessions } = setUp()
-    const { secret } = await sessions.create({ user, idleTimeout: '10m' })
-    for (let visit = 0; visit < 20; visit += 1) {
-      clock.advance(10 * MINUTE - 1)
-      expect(await sessions.get(secret)).not.toBeNull()
-    }
-    clock.advance(10 * MINUTE)
-    expect(await sessions.get(secret)).toBeNull()
-  })
-
+describe('a login with an idle time of its own', () => {
   it('keeps it over writes, a flash message, a new ID, a rotation and a restart', async () => {
-    const { clock, sessions, store } = setUp()
+    const { clock, sessions, manager } = setUp()
     let session = await sessions.logIn(null, { user, idleTimeout: '10m' })
     const steps = [
       async () => {
@@ -36,12 +33,12 @@ describe('a login with idle', () => {
         return sessions.get(session)
       },
       () => sessions.regenerate(session),
-      () => sessions.regenerate(session, { grace: '1m' }),
+      () => sessions.regenerate(session, grace),
       async () => {
         await sessions.take(session, 'a')
         return sessions.get(session)
       },
-      () => new SessionManager({ store, now: clock, sweepInterval: false }).get(session.secret),
+      () => manager().get(session.secret),
     ]
     for (const step of steps) {
       clock.advance(9 * MINUTE)
@@ -59,43 +56,11 @@ describe('a login with idle', () => {
     expect([next.expiresAt - clock(), next.absoluteExpiresAt - clock()]).toEqual([30 * MINUTE, 12 * HOUR])
   })
 
-  it('never lives longer than a manager allows that was made stricter since', async () => {
-    const { clock, sessions, store } = setUp()
-    const { secret } = await sessions.create({ user, idleTimeout: '20m' })
-    const strict = new SessionManager({ store, now: clock, sweepInterval: false, idleTimeout: '5m' })
-    clock.advance(4 * MINUTE)
-    expect((await strict.get(secret))!.expiresAt - clock()).toBe(5 * MINUTE)
-    clock.advance(5 * MINUTE)
-    expect(await strict.get(secret)).toBeNull()
-  })
-
   it('has a cookie that lives as long', async () => {
     const { sessions } = setUp()
-    const visit = openVisit(sessions, { method: 'POST', cookie: null, secure: true, header: onlyHost })
+    const visit = open(sessions)
     await visit.logIn({ user, idleTimeout: '10m' })
     expect(visit.finish().headers.getSetCookie()[0]).toContain('Max-Age=600;')
-  })
-})
-
-describe('a login with absolute', () => {
-  it('ends then, however busy it is', async () => {
-    const { clock, sessions } = setUp()
-    const { secret, absoluteExpiresAt } = await sessions.create({ user, absoluteTimeout: '1h' })
-    expect(absoluteExpiresAt).toBe(clock() + HOUR)
-    for (let minute = 0; minute < 59; minute += 1) {
-      clock.advance(MINUTE)
-      expect(await sessions.get(secret)).not.toBeNull()
-    }
-    clock.advance(MINUTE)
-    expect(await sessions.get(secret)).toBeNull()
-  })
-
-  it('may be shorter than the idle time', async () => {
-    const { clock, sessions } = setUp()
-    const { secret, expiresAt } = await sessions.create({ user, absoluteTimeout: '90s' })
-    expect(expiresAt).toBe(clock() + 90 * SECOND)
-    clock.advance(90 * SECOND)
-    expect(await sessions.get(secret)).toBeNull()
   })
 })
 
@@ -141,7 +106,7 @@ describe('what cannot be', () => {
       () => sessions.create({ user, ...lifetime } as never),
       () => sessions.logIn(null, { user, ...lifetime } as never),
       () =>
-        openVisit(sessions, { method: 'POST', cookie: null, secure: true, header: onlyHost }).logIn({
+        open(sessions).logIn({
           user,
           ...lifetime,
         } as never),
@@ -149,7 +114,7 @@ describe('what cannot be', () => {
       await expect(begin()).rejects.toThrow(TypeError)
       await expect(begin()).rejects.toThrow(message)
     }
-    expect(await sessions.list(42)).toEqual([])
+    expect(await sessions.list(1)).toEqual([])
   })
 
   it('is a lifetime of an anonymous session', async () => {

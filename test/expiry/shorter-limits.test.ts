@@ -4,10 +4,10 @@ import { connectStore } from 'coatcheck/connect'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore } from '../support/barrier-store.ts'
-import { DAY, times } from '../support/remembered.ts'
-import { MINUTE, testClock } from '../support/test-clock.ts'
+import { times } from '../support/manager-kit.ts'
+import { HOUR, MINUTE, testClock } from '../support/test-clock.ts'
 
-const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
 const user = { id: 'ada', name: 'ada' }
 type Node = SessionManager<Record<string, unknown>, 'string'>
 

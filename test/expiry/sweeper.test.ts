@@ -1,7 +1,10 @@
+// How records that have expired are removed: by the one timer of a manager, in batches.
 import { type SessionId, SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { BarrierStore, faults } from '../support/barrier-store.ts'
+import { type BarrierStore, faults } from '../support/barrier-store.ts'
+import { setUp, times } from '../support/manager-kit.ts'
+import { MINUTE } from '../support/test-clock.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] })
@@ -9,34 +12,20 @@ beforeEach(() => {
 afterEach(() => {
   vi.useRealTimers()
 })
+async function withSessions(count: number) {
+  const at = setUp()
+  for (const _ of times(count)) await at.sessions.create()
+  return at
+}
 const swept = (store: BarrierStore) => store.counts().sweep ?? 0
 const use = (sessions: SessionManager) => sessions.get('x'.repeat(43) as SessionId)
 
-it('sweeps about once per interval, jittered, until it is closed', async () => {
-  const store = BarrierStore.over(new MemoryStore())
-  const sessions = new SessionManager({ store })
-  await use(sessions)
-  await vi.advanceTimersByTimeAsync(3.7 * 60_000)
-  expect(swept(store)).toBe(0)
-  await vi.advanceTimersByTimeAsync(60 * 60_000)
-  expect(swept(store)).toBeGreaterThanOrEqual(9)
-  expect(swept(store)).toBeLessThanOrEqual(17)
-  await sessions.close()
-  await use(sessions)
-  store.reset()
-  await vi.advanceTimersByTimeAsync(60 * 60_000)
-  expect(swept(store)).toBe(0)
-  expect(vi.getTimerCount()).toBe(0)
-})
-
 it('goes on after a failure, which is told as an event', async () => {
-  const store = BarrierStore.over(new MemoryStore())
-  const events: any[] = []
-  const sessions = new SessionManager({ store, sweepInterval: '1m', onEvent: event => events.push(event) })
+  const { sessions, store, events } = setUp({ sweepInterval: '1m' })
   await use(sessions)
   store.next('sweep', faults.rejects)
   store.next('sweep', faults.throws)
-  await vi.advanceTimersByTimeAsync(10 * 60_000)
+  await vi.advanceTimersByTimeAsync(10 * MINUTE)
   expect(swept(store)).toBeGreaterThan(5)
   expect(events.map(({ type }) => type)).toEqual(['store-error', 'store-error'])
   await sessions.close()
@@ -44,13 +33,12 @@ it('goes on after a failure, which is told as an event', async () => {
 
 it('begins at the first use, by itself or by a tenant, and once', async () => {
   for (const begin of [use, (sessions: SessionManager) => use(sessions.namespace('blue'))]) {
-    const store = BarrierStore.over(new MemoryStore())
-    const sessions = new SessionManager({ store, sweepInterval: '1m' })
+    const { sessions, store } = setUp({ sweepInterval: '1m' })
     sessions.namespace('blue')
-    await vi.advanceTimersByTimeAsync(10 * 60_000)
+    await vi.advanceTimersByTimeAsync(10 * MINUTE)
     expect([swept(store), vi.getTimerCount()]).toEqual([0, 0])
     for (let times = 0; times < 5; times += 1) await begin(sessions)
-    await vi.advanceTimersByTimeAsync(10 * 60_000)
+    await vi.advanceTimersByTimeAsync(10 * MINUTE)
     expect(swept(store)).toBeGreaterThanOrEqual(7)
     expect(swept(store)).toBeLessThanOrEqual(14)
     await sessions.close()
@@ -64,8 +52,7 @@ it('waits for three to five quarters of the interval', async () => {
     [0.999_999_999, 74_999],
   ] as const) {
     const draw = vi.spyOn(Math, 'random').mockReturnValue(random)
-    const store = BarrierStore.over(new MemoryStore())
-    const sessions = new SessionManager({ store, sweepInterval: '1m' })
+    const { sessions, store } = setUp({ sweepInterval: '1m' })
     await use(sessions)
     await vi.advanceTimersByTimeAsync(least - 1)
     expect(swept(store)).toBe(0)
@@ -77,24 +64,22 @@ it('waits for three to five quarters of the interval', async () => {
 })
 
 it('sweeps no more after close, be it before the first use or while a sweep is under way', async () => {
-  const unused = BarrierStore.over(new MemoryStore())
-  const sessions = new SessionManager({ store: unused, sweepInterval: '1m' })
+  const { sessions, store: unused } = setUp({ sweepInterval: '1m' })
   await sessions.close()
   await use(sessions).catch(() => {})
-  await vi.advanceTimersByTimeAsync(10 * 60_000)
+  await vi.advanceTimersByTimeAsync(10 * MINUTE)
   expect([swept(unused), vi.getTimerCount()]).toEqual([0, 0])
 
-  const store = BarrierStore.over(new MemoryStore())
-  const sweeping = new SessionManager({ store, sweepInterval: '1m', storeTimeout: '20m' })
+  const { sessions: sweeping, store } = setUp({ sweepInterval: '1m', storeTimeout: '20m' })
   await use(sweeping)
   const pause = store.pause('sweep', 'after')
-  await vi.advanceTimersByTimeAsync(2 * 60_000)
+  await vi.advanceTimersByTimeAsync(2 * MINUTE)
   await pause.reached
   const closing = sweeping.close()
   pause.resume()
   await closing
   store.reset()
-  await vi.advanceTimersByTimeAsync(10 * 60_000)
+  await vi.advanceTimersByTimeAsync(10 * MINUTE)
   expect(swept(store)).toBe(0)
 })
 
@@ -110,13 +95,10 @@ it('neither sweepInterval: false, nor a store with a TTL of its own, nor a tenan
 })
 
 it('a sweep works in batches, and answers how many went', async () => {
-  const store = BarrierStore.over(new MemoryStore())
-  let now = 1_000_000_000_000
-  const sessions = new SessionManager({ store, now: () => now, sweepInterval: false })
-  for (let count = 0; count < 2500; count += 1) await sessions.create()
-  now += 30 * 60_000 + 299_999
+  const { sessions, store, clock } = await withSessions(2500)
+  clock.advance(30 * MINUTE + 5 * MINUTE - 1)
   expect(await sessions.sweep()).toBe(0)
-  now += 2
+  clock.advance(2)
   store.reset()
   expect(await sessions.sweep()).toBe(2500)
   // The last one is not full, and quick.
@@ -124,11 +106,8 @@ it('a sweep works in batches, and answers how many went', async () => {
 })
 
 it('a sweep goes on after a batch that is not full and was slow, since it may have run out of time', async () => {
-  const store = BarrierStore.over(new MemoryStore())
-  let now = 1_000_000_000_000
-  const sessions = new SessionManager({ store, now: () => now, sweepInterval: false })
-  for (let count = 0; count < 5; count += 1) await sessions.create()
-  now += 60 * 60_000
+  const { sessions, store, clock } = await withSessions(5)
+  clock.advance(60 * MINUTE)
   store.next('sweep', async proceed => {
     await new Promise(resolve => setTimeout(resolve, 10))
     return proceed()
@@ -144,17 +123,14 @@ it('a sweep ends by itself in a test that sets all timers', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'performance', 'Date'] })
   const sessions = new SessionManager({ store: new MemoryStore() })
   await sessions.create()
-  vi.setSystemTime(Date.now() + 60 * 60_000)
+  vi.setSystemTime(Date.now() + 60 * MINUTE)
   expect(await sessions.sweep()).toBe(1)
   await sessions.close()
 })
 
 it('a sweep begins no further batch after close', async () => {
-  const store = BarrierStore.over(new MemoryStore())
-  let now = 1_000_000_000_000
-  const sessions = new SessionManager({ store, now: () => now, sweepInterval: false })
-  for (let count = 0; count < 2500; count += 1) await sessions.create()
-  now += 60 * 60_000
+  const { sessions, store, clock } = await withSessions(2500)
+  clock.advance(60 * MINUTE)
   const pause = store.pause('sweep', 'after')
   const removed = sessions.sweep()
   await pause.reached
@@ -165,16 +141,14 @@ it('a sweep begins no further batch after close', async () => {
 })
 
 it('a sweep comes to its end where sessions go on expiring', async () => {
-  const store = BarrierStore.over(new MemoryStore())
-  let now = 1_000_000_000_000
-  const sessions = new SessionManager({ store, now: () => now, sweepInterval: false })
-  for (let count = 0; count < 100; count += 1) {
+  const { sessions, store, clock } = setUp()
+  for (const _ of times(100)) {
     await sessions.create()
-    now += 1000
+    clock.advance(1000)
   }
-  now += 30 * 60_000 + 300_000 - 90_000
+  clock.advance(35 * MINUTE - 90_000)
   store.every('sweep', proceed => {
-    now += 1000
+    clock.advance(1000)
     return proceed()
   })
   const removed = await sessions.sweep()
@@ -204,8 +178,7 @@ it('neither the sweeper nor a call that was answered keeps the process; a call u
   const timers = vi.spyOn(globalThis, 'setTimeout')
   const cleared = vi.spyOn(globalThis, 'clearTimeout')
   const last = () => timers.mock.results.at(-1)!.value as NodeJS.Timeout
-  const store = BarrierStore.over(new MemoryStore())
-  const sessions = new SessionManager({ store })
+  const { sessions, store } = setUp({ sweepInterval: undefined })
   const { secret } = await sessions.create()
   const sweeper = timers.mock.results[0]!.value as NodeJS.Timeout
   expect(sweeper.hasRef()).toBe(false)
@@ -250,8 +223,7 @@ it('works where timers are numbers, as in Cloudflare Workers', async () => {
     set.push(id)
     return id
   }) as never)
-  const store = BarrierStore.over(new MemoryStore())
-  const sessions = new SessionManager({ store })
+  const { sessions, store } = setUp({ sweepInterval: undefined })
   const { secret } = await sessions.create()
   expect(await sessions.get(secret)).not.toBeNull()
   const pause = store.pause('read', 'before')

@@ -81,24 +81,6 @@ describe.each(POLICIES)('with a limit of 3 that says %s', onLimit => {
     expect(await live()).toHaveLength(3)
   })
 
-  it('a login costs two lists more, and what is no login nothing', async () => {
-    const { sessions, store, node } = setUp({ max: 3, onLimit })
-    const cost = async (work: () => Promise<unknown>) => {
-      store.reset()
-      await work()
-      return store.counts()
-    }
-    let session: any
-    expect(await cost(() => sessions.create({ user }))).toEqual({ create: 1, listUser: 2 })
-    expect(await cost(async () => (session = await sessions.create()))).toEqual({ create: 1 })
-    expect(await cost(async () => (session = await sessions.logIn(session, { user })))).toEqual({
-      replace: 1,
-      listUser: 2,
-    })
-    expect(await cost(() => sessions.regenerate(session))).toEqual({ replace: 1 })
-    expect(await cost(() => node({ limit: undefined }).create({ user }))).toEqual({ create: 1 })
-  })
-
   it.each(['create', 'logIn'] as const)(
     '%s ends what it began where its second look fails, and has not been applied',
     async verb => {

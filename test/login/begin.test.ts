@@ -1,17 +1,10 @@
 // How a session begins, in place of another or of none, and how its writers keep out of each other's way.
 
 import type { SessionManager } from 'coatcheck'
-import { openVisit } from 'coatcheck/custom-server'
-import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { barrierManagers } from '../support/barrier-managers.ts'
 import { faults } from '../support/barrier-store.ts'
-import { onlyHost } from '../support/only-host.ts'
+import { cookiesSent, grace, openWith, other, setUp, user } from '../support/manager-kit.ts'
 import { MINUTE } from '../support/test-clock.ts'
-
-const user = { id: 1, name: 'ada' }
-const other = { id: 2, name: 'max' }
-const setUp = (options: object = {}) => barrierManagers(new MemoryStore(), options)
 
 afterEach(() => {
   vi.useRealTimers()
@@ -55,24 +48,6 @@ describe('a login', () => {
     }
   })
 
-  it('gets the data that its function makes of the session before: of a visitor’s and of the user’s own, never of another’s', async () => {
-    const { sessions } = setUp({ initial: () => ({ cart: [] as string[] }) })
-    const login = { user, data: (before: any) => ({ cart: [...before.cart, 'new'] }) }
-    for (const [owner, cart] of [
-      [null, ['tea', 'new']],
-      [user, ['tea', 'new']],
-      [other, ['new']],
-    ] as const)
-      for (const of of [(session: any) => session, (session: any) => session.secret]) {
-        const data = { cart: ['tea'] }
-        const before = owner === null ? await sessions.create({ data }) : await sessions.create({ user: owner, data })
-        expect((await sessions.logIn(of(before), login)).data).toEqual({ cart })
-      }
-    expect((await sessions.logIn(null, login)).data).toEqual({ cart: ['new'] })
-    const kept = await sessions.create({ data: { cart: ['tea'] } })
-    expect((await sessions.logIn(kept, { user })).data).toEqual({ cart: [] })
-  })
-
   it('has the data as it was written while the login was under way', async () => {
     const { sessions, store, manager } = setUp()
     const before = await sessions.create({ data: { n: 1 } })
@@ -91,8 +66,8 @@ describe('IDs that collide', () => {
     ['create', 'create', sessions => sessions.create({ user })],
     ['a login', 'replace', (sessions, session) => sessions.logIn(session, { user })],
     ['regenerate', 'replace', (sessions, session) => sessions.regenerate(session)],
-    ['rotate', 'replace', (sessions, session) => sessions.regenerate(session, { grace: '1m' })],
-    ['remember', 'create', (sessions, session) => sessions.issueRememberToken(session)],
+    ['regenerate with a grace', 'replace', (sessions, session) => sessions.regenerate(session, grace)],
+    ['issueRememberToken', 'create', (sessions, session) => sessions.issueRememberToken(session)],
   ]
 
   it.each(verbs)('%s: are drawn again, five times', async (...given) => {
@@ -154,13 +129,10 @@ describe('a write that met another writer', () => {
 })
 
 describe('a visitor’s session in place of the one that a visit has', () => {
-  const open = (sessions: SessionManager, secret: string) =>
-    openVisit(sessions, { method: 'POST', secure: true, cookie: `session_id=${secret}`, header: onlyHost })
-
   it('begins with its own data, and the other is over', async () => {
     const { sessions } = setUp({ initial: () => ({ cart: 0, theme: 'light' }) })
     const before = await sessions.create({ user, data: { cart: 3, theme: 'dark' } })
-    const visit = open(sessions, before.secret)
+    const visit = openWith(sessions, before)
     await visit.get()
     const session = await visit.create({ data: { cart: 1 } } as never)
     expect([session.data, session.user]).toEqual([{ cart: 1, theme: 'light' }, null])
@@ -174,7 +146,7 @@ describe('a visitor’s session in place of the one that a visit has', () => {
     for (const when of ['before', 'after'] as const) {
       const { sessions, store, events } = setUp()
       const before = await sessions.create({ user })
-      const [visit, parallel] = [open(sessions, before.secret), open(sessions, before.secret)]
+      const [visit, parallel] = [openWith(sessions, before), openWith(sessions, before)]
       await visit.get()
       const pause = store.pause('create', when)
       const making = visit.create().catch((error: unknown) => error)
@@ -187,82 +159,12 @@ describe('a visitor’s session in place of the one that a visit has', () => {
         'logout',
         'logout',
       ])
-      expect(
-        visit
-          .finish()
-          .headers.getSetCookie()
-          .filter(each => !each.includes('Max-Age=0')),
-      ).toEqual([])
+      expect(cookiesSent(visit)).toEqual([])
     }
-  })
-})
-
-describe('two processes that redeem one remember token', () => {
-  const redeeming = async () => {
-    const at = setUp({ rememberFor: '30d' })
-    const token = await at.sessions.issueRememberToken(await at.sessions.create({ user }))
-    const pause = at.store.pause('create', 'before')
-    const slow = at.sessions.redeemRememberToken(token)
-    await pause.reached
-    return { ...at, token, slow, pause, node: at.manager() }
-  }
-
-  it('begin one session, whichever stores it', async () => {
-    const { slow, pause, node, token, sessions } = await redeeming()
-    const quick = (await node.redeemRememberToken(token))!
-    pause.resume()
-    const answer = (await slow)!
-    expect([answer.session.secret, answer.token]).toEqual([quick.session.secret, quick.token])
-    expect(answer.session.remembered).toBe(true)
-    expect(await sessions.list(1)).toHaveLength(2)
-  })
-
-  it('begin no second one where the first got a new ID meanwhile, or ended', async () => {
-    for (const end of [
-      (node: SessionManager, session: any) => node.regenerate(session),
-      (node: SessionManager, session: any) =>
-        node.regenerate(session, { grace: '1m' }).then(next => node.regenerate(next)),
-    ]) {
-      const { slow, pause, node, token, sessions } = await redeeming()
-      await end(node, (await node.redeemRememberToken(token))!.session)
-      pause.resume()
-      expect(await slow).toBeNull()
-      expect(await sessions.list(1)).toHaveLength(2)
-    }
-  })
-})
-
-describe('the time at which a password was verified', () => {
-  it('is not stored where it was just now, since the session began then', async () => {
-    const { sessions, store, clock } = setUp()
-    await sessions.create({ user, verifiedAt: clock() })
-    await sessions.create({ user, verifiedAt: clock() - 1 })
-    expect(store.calls.map(({ args }) => args[0].data)).toEqual(['{}', `@v${clock() - 1}@{}`])
   })
 })
 
 describe('data that no longer fits', () => {
-  it('is the start value where it is read, and told as reset', async () => {
-    const { sessions, events, manager } = setUp()
-    const session = await sessions.create({ user: { id: 1, name: 'ada' }, data: { n: 'one' } })
-    events.length = 0
-    const strict = {
-      '~standard': {
-        version: 1,
-        vendor: 'none',
-        validate: (value: any) =>
-          typeof value.n === 'number' ? { value } : { issues: [{ message: 'n is not a number' }] },
-      },
-    }
-    const sessionsNow = manager({ schema: strict, initial: () => ({ n: 0 }) })
-    const found = (await sessionsNow.get(session.secret))!
-    expect([found.user, found.data]).toEqual([session.user, { n: 0 }])
-    expect(events).toMatchObject([{ type: 'data-reset', key: session.key }])
-    expect(events[0].cause).toBeInstanceOf(Error)
-    const [listed] = await sessionsNow.list(1)
-    expect(listed!.data).toEqual({ n: 0 })
-  })
-
   it('is told once as reset by a write, and data that fits is not', async () => {
     const { sessions, store, events } = setUp()
     const session = await sessions.create({ data: { n: 1 } })
@@ -283,33 +185,14 @@ describe('data that no longer fits', () => {
 })
 
 describe('a late request with the cookie of before a login', () => {
-  const open = (sessions: SessionManager, cookie: string) =>
-    openVisit(sessions, { method: 'POST', secure: true, cookie, header: onlyHost })
-  const cookiesOf = (visit: { finish(): { headers: Headers } }) =>
-    visit
-      .finish()
-      .headers.getSetCookie()
-      .filter(each => !each.includes('Max-Age=0'))
-
   it('begins nothing, and its logout does not end the login', async () => {
     const { sessions } = setUp()
     const before = await sessions.create()
     const session = await sessions.logIn(before, { user })
-    const late = open(sessions, `session_id=${before.secret}`)
+    const late = openWith(sessions, before)
     await expect(late.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
     await sessions.destroy(before)
     expect((await sessions.get(session.secret))?.user?.id).toBe(1n)
-    expect(await sessions.count()).toBe(1)
-  })
-
-  it('begins nothing with the remember token of before either', async () => {
-    const { sessions, clock } = setUp({ rememberFor: '30d' })
-    const token = await sessions.issueRememberToken(await sessions.create({ user }))
-    clock.advance(60 * MINUTE)
-    const recalled = (await sessions.redeemRememberToken(token))!
-    await sessions.logIn(recalled.session, { user })
-    const late = open(sessions, `remember_token=${recalled.token}`)
-    await expect(late.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
     expect(await sessions.count()).toBe(1)
   })
 
@@ -319,13 +202,13 @@ describe('a late request with the cookie of before a login', () => {
     const pause = store.pause('replace', 'after')
     const login = sessions.logIn(before, { user })
     await pause.reached
-    const late = open(sessions, `session_id=${before.secret}`)
+    const late = openWith(sessions, before)
     const begun = await late.create()
     expect((await sessions.get(begun.secret))?.key).toBe(begun.key)
     events.length = 0
     pause.resume()
     const session = await login
-    expect(cookiesOf(late)).toEqual([])
+    expect(cookiesSent(late)).toEqual([])
     await new Promise(setImmediate)
     expect(await sessions.get(begun.secret)).toBeNull()
     expect((await sessions.get(session.secret))?.user?.id).toBe(1n)
@@ -340,11 +223,11 @@ describe('a late request with the cookie of before a login', () => {
     const pause = store.pause('replace', 'after')
     const login = sessions.logIn(before, { user })
     await pause.reached
-    const late = open(sessions, `session_id=${before.secret}`)
+    const late = openWith(sessions, before)
     await late.create()
     store.every('delete', faults.rejects)
     pause.resume()
     expect((await sessions.get((await login).secret))?.user?.id).toBe(1n)
-    expect(cookiesOf(late)).toEqual([])
+    expect(cookiesSent(late)).toEqual([])
   })
 })

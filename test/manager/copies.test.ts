@@ -52,24 +52,6 @@ describe('the visits of one copy and the manager of another', () => {
     expect(await open(cookies[0]!).get()).toBeNull()
   })
 
-  it('hold back the cookie of a session that ended meanwhile', async () => {
-    const sessions = managerOf(one)
-    const visit = two.openVisit(sessions, { method: 'POST', secure: true, cookie: null, header: onlyHost })
-    const session = await visit.logIn({ user })
-    await sessions.destroy(session)
-    expect(cookieOf(visit.finish().headers)).toEqual([])
-  })
-
-  it('tell events to the listener of the manager', async () => {
-    const events: { type: string }[] = []
-    const sessions = managerOf(one, { onEvent: (event: { type: string }) => events.push(event) })
-    const live = [await sessions.create(), await sessions.create()]
-    const cookie = live.map(({ secret }) => `session_id=${secret}`).join('; ')
-    events.length = 0
-    await two.openVisit(sessions, { method: 'GET', secure: true, cookie, header: onlyHost }).get()
-    expect(events).toEqual([{ type: 'ambiguous-cookie' }])
-  })
-
   it('tell refusals to the listener of the manager, with the name of the tenant', async () => {
     const events: { type: string }[] = []
     const sessions = managerOf(one, { onEvent: (event: { type: string }) => events.push(event) }).namespace('acme')

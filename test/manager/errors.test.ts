@@ -1,76 +1,42 @@
+// What is in the errors of the package: for handlers, frameworks, logs and other copies of the package.
 import { inspect } from 'node:util'
-import { SessionError, type SessionErrorCode, SessionManager, SessionStoreError } from 'coatcheck'
-import { MemoryStore } from 'coatcheck/stores/memory'
+import { SessionError, type SessionErrorCode, type SessionManager, SessionStoreError } from 'coatcheck'
 import { describe, expect, it } from 'vitest'
-import { BarrierStore, faults, type Verb } from '../support/barrier-store.ts'
-import { MINUTE, testClock } from '../support/test-clock.ts'
+import type { Verb } from '../support/barrier-store.ts'
+import { setUp, user } from '../support/manager-kit.ts'
 
-const user = { id: 42, name: 'ada' }
+const outage = (cause?: unknown) => new SessionStoreError('read', 'not-applied', 'read: the store failed', { cause })
+const refusal = new SessionError('ERR_SESSION_UNAUTHENTICATED', 'log in first')
 
-describe('what a framework sends to a client of an error, its message,', () => {
-  const details = ['connect ECONNREFUSED', '10.1.2.3', '5432', 'relation "app_sessions"', 'sessions_user', 'hunter2']
-  const failure = () =>
-    Object.assign(new Error(`${details.join(' ')} postgres://app:hunter2@db.internal/app`), { host: 'db.internal' })
+it.each<[Verb, (sessions: SessionManager, session: any) => Promise<unknown>]>([
+  ['create', sessions => sessions.create({ user })],
+  ['read', (sessions, { secret }) => sessions.get(secret)],
+  ['update', (sessions, session) => sessions.update(session, { a: 1 })],
+  ['replace', (sessions, session) => sessions.regenerate(session)],
+  ['delete', (sessions, session) => sessions.destroy(session)],
+  ['deleteUser', sessions => sessions.invalidateUser(1)],
+  ['listUser', sessions => sessions.list(1)],
+])(
+  'the message of a %s that failed, which frameworks send to clients, says nothing of what the database said',
+  async (verb, call) => {
+    const { sessions, store } = setUp()
+    const session = await sessions.create({ user })
+    const said = new Error('connect ECONNREFUSED postgres://app:hunter2@db.internal/app')
+    store.next(verb, () => Promise.reject(said))
+    const error = await call(sessions, session).catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(SessionStoreError)
+    expect(error).toMatchObject({ message: `${verb}: the store failed`, cause: said })
+  },
+)
 
-  it.each<Verb>(['create', 'read', 'update', 'touch', 'replace', 'delete', 'deleteUser', 'listUser'])(
-    'says nothing of what the database said at %s; the cause does',
-    async verb => {
-      const store = BarrierStore.over(new MemoryStore())
-      const clock = testClock()
-      const errors: SessionStoreError[] = []
-      const sessions = new SessionManager({
-        store,
-        now: clock,
-        sweepInterval: false,
-        onEvent: event => {
-          if (event.type === 'store-error') errors.push(event.error)
-        },
-      })
-      const session = await sessions.create({ user })
-      for (const how of [() => Promise.reject(failure()), faults.throws, faults.answers({ host: 'db.internal' })]) {
-        store.every(verb, how as never)
-        const calls = [
-          () => sessions.create({ user }),
-          () => sessions.get(session.secret),
-          () => sessions.update(session, { a: 1 }),
-          () => sessions.regenerate(session, { grace: '1m' }),
-          () => sessions.destroy(session),
-          () => sessions.invalidateUser(42, { except: session }),
-          () => sessions.list(42),
-        ]
-        clock.advance(5 * MINUTE)
-        for (const call of calls) await call().catch(() => {})
-      }
-      store.every(verb, null)
-      for (const error of errors) {
-        expect(error).toBeInstanceOf(SessionStoreError)
-        expect(error.message).toMatch(
-          new RegExp(`^(?:${verb}: the store failed|the store returned an invalid result for \`read\` \\(object\\))$`),
-        )
-      }
-      expect(errors.some(error => String((error.cause as Error)?.message).includes(details[0]!))).toBe(true)
-    },
-  )
-})
-
-describe('what frameworks look for in an error', () => {
-  const refusal = new SessionError('ERR_SESSION_UNAUTHENTICATED', 'log in first')
-  const outage = new SessionStoreError('read', 'not-applied', 'read: the store failed', { cause: new Error('hunter2') })
-
-  it('is a status under two names, and whether a client may read the message', () => {
-    expect(refusal).toMatchObject({ status: 401, statusCode: 401, expose: true })
-    expect(outage).toMatchObject({ status: 503, statusCode: 503, expose: false })
-  })
-
-  it('is a Response that no cache keeps; one of an outage has no message', async () => {
-    const response = refusal.getResponse()
-    expect(response.status).toBe(401)
-    expect(response.headers.get('cache-control')).toBe('no-store')
-    expect(await response.json()).toEqual({ error: 'ERR_SESSION_UNAUTHENTICATED', message: 'log in first' })
-    expect(await outage.getResponse().json()).toEqual({ error: 'ERR_SESSION_STORE' })
-    // Each is a body of its own.
-    expect(await refusal.getResponse().text()).toBe(await refusal.getResponse().text())
-  })
+it('an error is a Response that no cache keeps; that of an outage has no message', async () => {
+  const response = refusal.getResponse()
+  expect(response.status).toBe(401)
+  expect(response.headers.get('cache-control')).toBe('no-store')
+  expect(await response.json()).toEqual({ error: 'ERR_SESSION_UNAUTHENTICATED', message: 'log in first' })
+  expect(await outage(new Error('hunter2')).getResponse().json()).toEqual({ error: 'ERR_SESSION_STORE' })
+  // Each is a body of its own.
+  expect(await refusal.getResponse().text()).toBe(await refusal.getResponse().text())
 })
 
 describe('an error', () => {
@@ -98,7 +64,7 @@ describe('an error', () => {
   it('says what it is by its name, which can be changed as that of any error', () => {
     for (const [error, name] of [
       [new SessionError('ERR_SESSION_LIMIT', 'full'), 'SessionError'],
-      [new SessionStoreError('read', 'not-applied', 'down'), 'SessionStoreError'],
+      [outage(), 'SessionStoreError'],
     ] as const) {
       expect(String(error)).toBe(`${name}: ${error.message}`)
       expect(Object.keys(error)).not.toContain('name')
@@ -114,14 +80,7 @@ describe('an error', () => {
       expect(Object.getOwnPropertyDescriptor(prototype, 'name')).toEqual({ value: prototype.name, ...usual })
   })
 
-  it('is known to copies of the package of other versions by symbols that stay', () => {
-    const outage = new SessionStoreError('read', 'not-applied', 'down')
-    expect(Symbol.for('coatcheck.SessionError') in outage).toBe(true)
-    expect(Symbol.for('coatcheck.SessionStoreError') in outage).toBe(true)
-    expect(Symbol.for('coatcheck.SessionStoreError') in new SessionError('ERR_SESSION_LIMIT', 'full')).toBe(false)
-  })
-
-  it('of the store says which verb failed, whether it may have written, and what the store said', () => {
+  it('of the store says which call failed, whether it may have written, and what the store said', () => {
     const cause = new Error('ECONNRESET')
     expect(new SessionStoreError('update', 'unknown', 'down', { cause })).toMatchObject({
       code: 'ERR_SESSION_STORE',
@@ -136,7 +95,7 @@ describe('an error', () => {
 describe('what console.error prints', () => {
   it('of an outage is one line, with what the database said, since each request of it is logged', () => {
     const refused = Object.assign(new Error('connect ECONNREFUSED\n  10.1.2.3:6379'), { code: 'ECONNREFUSED' })
-    const cause = new SessionStoreError('read', 'not-applied', 'read: the store failed', { cause: refused })
+    const cause = outage(refused)
     const [code, said] = ['ERR_SESSION_STORE: read: the store failed', 'connect ECONNREFUSED 10.1.2.3:6379']
     expect(inspect(cause)).toBe(`${code}; ECONNREFUSED: ${said}`)
     const again = new SessionStoreError('update', 'unknown', 'update: the store failed', { cause })
@@ -147,9 +106,9 @@ describe('what console.error prints', () => {
   it.each([null, 'full', Symbol('full'), Object.create(null), { text: 'a\nb' }])(
     'of an outage is one line whatever the store threw: %o',
     cause => {
-      const outage = new SessionStoreError('read', 'not-applied', 'read: the store failed', { cause })
-      expect(inspect(outage)).toMatch(/^ERR_SESSION_STORE: read: the store failed; .+$/)
-      const circle = Object.assign(outage, { cause: outage })
+      const error = outage(cause)
+      expect(inspect(error)).toMatch(/^ERR_SESSION_STORE: read: the store failed; .+$/)
+      const circle = Object.assign(error, { cause: error })
       expect(inspect(circle)).not.toContain('\n')
     },
   )
@@ -161,23 +120,12 @@ describe('what console.error prints', () => {
 
 describe('instanceof', () => {
   it('holds for what is one, and for nothing else, whatever was thrown', () => {
-    const outage = new SessionStoreError('read', 'not-applied', 'down')
-    const refusal = new SessionError('ERR_SESSION_LIMIT', 'full')
-    expect([outage instanceof SessionError, outage instanceof SessionStoreError]).toEqual([true, true])
+    expect([outage() instanceof SessionError, outage() instanceof SessionStoreError]).toEqual([true, true])
     expect([refusal instanceof SessionError, refusal instanceof SessionStoreError]).toEqual([true, false])
-    for (const thrown of [
-      null,
-      undefined,
-      '',
-      'text',
-      42,
-      42n,
-      true,
-      Symbol('thrown'),
-      () => {},
-      {},
-      new Error('no'),
-    ]) {
+    // By symbols that copies of other versions know.
+    expect(Symbol.for('coatcheck.SessionError') in refusal).toBe(true)
+    expect(Symbol.for('coatcheck.SessionStoreError') in outage()).toBe(true)
+    for (const thrown of [null, undefined, '', 'text', 42, 42n, Symbol('thrown'), () => {}, {}, new Error('no')]) {
       expect((thrown as object) instanceof SessionError).toBe(false)
       expect((thrown as object) instanceof SessionStoreError).toBe(false)
     }
@@ -188,13 +136,11 @@ describe('instanceof', () => {
     class DiskError extends SessionStoreError {}
     const quota = new QuotaError('ERR_SESSION_LIMIT', 'full')
     const disk = new DiskError('create', 'not-applied', 'full')
-    expect([quota instanceof QuotaError, quota instanceof SessionError]).toEqual([true, true])
-    expect([disk instanceof DiskError, disk instanceof SessionStoreError, disk instanceof SessionError]).toEqual([
-      true,
-      true,
-      true,
-    ])
-    expect(new SessionError('ERR_SESSION_LIMIT', 'full') instanceof QuotaError).toBe(false)
-    expect(new SessionStoreError('create', 'not-applied', 'full') instanceof DiskError).toBe(false)
+    const isOf = (error: object) =>
+      [QuotaError, DiskError, SessionStoreError, SessionError].map(each => error instanceof each)
+    expect(isOf(quota)).toEqual([true, false, false, true])
+    expect(isOf(disk)).toEqual([false, true, true, true])
+    expect(isOf(refusal)).toEqual([false, false, false, true])
+    expect(isOf(outage())).toEqual([false, false, true, true])
   })
 })

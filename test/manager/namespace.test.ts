@@ -1,20 +1,10 @@
 import { SessionManager } from 'coatcheck'
-import { openVisit } from 'coatcheck/custom-server'
 import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
-import { BarrierStore, faults } from '../support/barrier-store.ts'
-import { onlyHost } from '../support/only-host.ts'
-import { MINUTE, SECOND, testClock } from '../support/test-clock.ts'
-
-const user = { id: 42, name: 'ada' }
-function setUp(options: object = {}) {
-  const store = BarrierStore.over(new MemoryStore())
-  const clock = testClock()
-  return { store, clock, sessions: new SessionManager({ store, now: clock, sweepInterval: false, ...options }) }
-}
-const open = (sessions: SessionManager<any>, cookie: string | null) =>
-  openVisit(sessions, { method: 'POST', secure: true, cookie, header: onlyHost })
+import { faults } from '../support/barrier-store.ts'
+import { open, setUp, user } from '../support/manager-kit.ts'
+import { MINUTE, SECOND } from '../support/test-clock.ts'
 
 it('a tenant of a subclass has its methods and its fields', async () => {
   class Audited extends SessionManager {
@@ -51,7 +41,7 @@ it('a login at a second tenant of one host has a cookie of its own, and leaves t
       if (value) jar.set(name!, value)
       else jar.delete(name!)
     }
-    const lists = ['acme', 'globex'].map(async name => (await sessions.namespace(name).list(42)).length)
+    const lists = ['acme', 'globex'].map(async name => (await sessions.namespace(name).list(1)).length)
     return [[...jar.keys()], await Promise.all(lists)]
   }
   expect(await ask(acme, 'logIn')).toEqual([['session_acme'], [1, 0]])
@@ -79,7 +69,7 @@ describe('a tenant that is asked for at each request', () => {
 
   it('holds back the cookie of a session that was destroyed meanwhile', async () => {
     const { sessions } = setUp()
-    const slow = open(sessions.namespace('acme'), null)
+    const slow = open(sessions.namespace('acme'))
     const session = await slow.logIn({ user })
     await sessions.namespace('acme').destroy(session)
     expect(slow.headers.getSetCookie()).toEqual([])
@@ -117,7 +107,7 @@ describe('a tenant that is asked for at each request', () => {
   it('is let go where a client makes up names, and has forgotten nothing when it is asked for again', async () => {
     const { sessions } = setUp()
     const acme = sessions.namespace('acme')
-    const slow = open(acme, null)
+    const slow = open(acme)
     const session = await slow.logIn({ user })
     for (let made = 0; made < 5000; made += 1) sessions.namespace(`made-up-${made}`)
     const again = sessions.namespace('acme')
@@ -144,7 +134,7 @@ describe('what one tenant ends, touches and writes', () => {
     const ada = { id: 'ada', name: 'ada' }
     const spaces = [sessions, sessions.namespace('blue'), sessions.namespace('green'), sessions.namespace('bluegreen')]
     for (const ending of spaces) {
-      for (const space of spaces) await open(space, null).logIn({ user: ada } as never)
+      for (const space of spaces) await open(space).logIn({ user: ada } as never)
       await ending.invalidateUser('ada' as never)
       const left = await Promise.all(spaces.map(async space => (await space.list('ada' as never)).length))
       expect(left).toEqual(spaces.map(space => (space === ending ? 0 : 1)))

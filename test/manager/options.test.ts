@@ -58,21 +58,11 @@ describe('a wrong option is a TypeError that names it and quotes the value', () 
     ['sweepInterval: expected at most \'12d\', got "13d"', { sweepInterval: '13d' }],
     ['sweepInterval: expected a duration', { sweepInterval: true }],
     ["userIds: expected 'bigint', 'number' or 'string', got \"u64\"", { userIds: 'u64' }],
-    ["userIds: expected 'bigint', 'number' or 'string', got 64", { userIds: 64 }],
     ['maxDataBytes: expected a whole number from 1 to 1048576, got 1048577', { maxDataBytes: 1_048_577 }],
-    ['maxDataBytes: expected a whole number from 1 to 1048576, got 0', { maxDataBytes: 0 }],
     ['maxPendingCalls: expected a whole number from 1, got 0', { maxPendingCalls: 0 }],
-    ['maxPendingCalls: expected a whole number from 1, got "5000"', { maxPendingCalls: '5000' }],
-    ['maxDataBytes: expected a whole number from 1 to 1048576, got "16k"', { maxDataBytes: '16k' }],
-    [
-      'maxDataBytes: expected a whole number from 1 to 1048576, got Infinity',
-      { maxDataBytes: Number.POSITIVE_INFINITY },
-    ],
     ['limit: expected an object of options, got 3 (there are: max, onLimit)', { limit: 3 }],
-    ['limit: expected an object of options, got null (there are: max, onLimit)', { limit: null }],
     ['limit.max: expected a whole number from 1, got 0', { limit: { max: 0 } }],
     ['limit.max: expected a whole number from 1, got undefined', { limit: {} }],
-    ['limit.max: expected a whole number from 1, got 1.5', { limit: { max: 1.5 } }],
     [
       "limit.onLimit: expected 'refuse' or 'end-oldest', got \"end-newest\"",
       { limit: { max: 1, onLimit: 'end-newest' } },
@@ -82,13 +72,9 @@ describe('a wrong option is a TypeError that names it and quotes the value', () 
     ['getPasswordVersion: expected a function, got 3', { getPasswordVersion: 3 }],
     ['onEvent: expected a function, got "log"', { onEvent: 'log' }],
     ['now: expected a function, got 1700000000000', { now: 1_700_000_000_000 }],
-    ['codec: expected { encode(data), decode(text) }, got an object', { codec: JSON }],
-    ['codec: expected { encode(data), decode(text) }, got null', { codec: null }],
     ['codec: expected { encode(data), decode(text) }, got an object', { codec: { encode: () => '' } }],
     ['codec: expected { encode(data), decode(text) }, got an object', { codec: { decode: () => ({}) } }],
     ['schema: expected a Standard Schema (standardschema.dev), got an object', { schema: {} }],
-    ['schema: expected a Standard Schema (standardschema.dev), got "zod"', { schema: 'zod' }],
-    ['schema: expected a Standard Schema (standardschema.dev), got null', { schema: null }],
   ])('%s', (message, options) => {
     expect(build(options)).toThrow(TypeError)
     expect(build(options)).toThrow(message)
@@ -145,33 +131,6 @@ describe('an option that does not exist is refused, rather than ignored without 
           expect(() => places[where]!({ [name]: 1 })).toThrow(`${where}: "${name}" is not an option; it belongs to `)
   })
 
-  it.each([
-    ['SessionManager', 'idletimeout', 'idleTimeout'],
-    ['SessionManager', 'onEvents', 'onEvent'],
-    ['limit', 'maxx', 'max'],
-    ['cookie', 'samesite', 'sameSite'],
-    ['nodeVisits', 'trustedProxy', 'trustedProxies'],
-    ['fetchVisits', 'trustedOrigin', 'trustedOrigins'],
-    ['openVisit', 'trustedorigins', 'trustedOrigins'],
-  ])('%s does not take %j, and names %s among all that there are', (where, name, right) => {
-    expect(() => places[where]!({ [name]: 1 })).toThrow(`${where}: "${name}" is not an option (there are: `)
-    expect(namesOf(where)).toContain(right)
-  })
-
-  const foreign = {
-    'express-session': 'cookie genid name proxy resave rolling saveUninitialized secret unset',
-    'cookie-session': 'keys secret maxAge expires path domain partitioned priority secure httpOnly signed overwrite',
-    '@fastify/session': 'secret algorithm cookieName cookiePrefix cookie saveUninitialized rolling idGenerator',
-    'koa-session': 'key maxAge autoCommit overwrite httpOnly signed rolling renew secure sameSite externalKey genid',
-    'iron-session': 'password cookieName ttl cookieOptions',
-  }
-  it.each(Object.entries(foreign))('each option of %s is explained', (_library, names) => {
-    for (const name of names.split(' ')) {
-      expect([name, build({ [name]: true })]).toEqual([name, expect.any(Function)])
-      expect(build({ [name]: true })).toThrow(new RegExp(`^SessionManager: "${name}" is not an option; (?!did you)`))
-    }
-  })
-
   it('one that belongs elsewhere is told where', () => {
     for (const [where, name, hint] of [
       ['SessionManager', 'cookie', 'it belongs to nodeVisits(sessions, { cookie })'],
@@ -188,35 +147,10 @@ describe('an option that does not exist is refused, rather than ignored without 
   })
 })
 
-it('a codec of the application writes and reads the data', async () => {
-  const store = new MemoryStore()
-  const codec = {
-    encode: (data: object) => [...JSON.stringify(data)].reverse().join(''),
-    decode: (text: string) => JSON.parse([...text].reverse().join('')),
-  }
-  const sessions = new SessionManager({ store, codec, sweepInterval: false })
-  const { key, secret, createdAt } = await sessions.create({ data: { n: 1 } })
-  expect(await store.read(key, { now: createdAt })).toMatchObject({ data: '}1:"n"{' })
-  const elsewhere = new SessionManager({ store, codec, sweepInterval: false })
-  expect((await elsewhere.get(secret))?.data).toEqual({ n: 1 })
-})
-
 it('an option of undefined is the default', () => {
-  const names = [
-    'idleTimeout',
-    'storeTimeout',
-    'userIds',
-    'onTheft',
-    'sweepInterval',
-    'schema',
-    'initial',
-    'codec',
-    'getPasswordVersion',
-    'limit',
-    'rememberFor',
-    'now',
-  ]
-  expect(build(Object.fromEntries(names.map(name => [name, undefined])))).not.toThrow()
+  const names =
+    'idleTimeout storeTimeout userIds onTheft sweepInterval schema initial codec getPasswordVersion limit rememberFor now'
+  expect(build(Object.fromEntries(names.split(' ').map(name => [name, undefined])))).not.toThrow()
 })
 
 it('sweepInterval is checked for a store that does not need it too', () => {
@@ -243,17 +177,6 @@ it('the presets keep to their sources: OWASP, and the limits of NIST SP 800-63B-
   expect([minutes('aal2', 'idleTimeout'), minutes('aal2', 'absoluteTimeout')]).toEqual([60, 24 * 60])
   expect([minutes('aal3', 'idleTimeout'), minutes('aal3', 'absoluteTimeout')]).toEqual([15, 12 * 60])
   for (const preset of Object.values(presets)) expect(build(preset)).not.toThrow()
-})
-
-it('a namespace is a short plain name, and has none inside', () => {
-  const sessions = new SessionManager({ store: new MemoryStore() })
-  for (const name of ['', 'a b', 'a/b', 'x'.repeat(33), 'ä', 'a\t', 7, null, undefined]) {
-    expect(() => sessions.namespace(name as string)).toThrow(TypeError)
-    expect(() => sessions.namespace(name as string)).toThrow(/^namespace: expected 1 to 32 of the characters/)
-  }
-  expect(() => sessions.namespace('a').namespace('b')).toThrow('namespace: a namespace has no namespaces of its own')
-  for (const name of ['a', 'x'.repeat(32), 'Shop_1.de-AT', '__proto__'])
-    expect(sessions.namespace(name)).toBeInstanceOf(SessionManager)
 })
 
 it('a clock that answers nonsense is a TypeError, not a session without an end', async () => {

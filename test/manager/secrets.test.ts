@@ -5,7 +5,7 @@ import { SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { expect, it } from 'vitest'
 import { BarrierStore, faults } from '../support/barrier-store.ts'
-import { failuresOf, leaked, PRIVATE, shown } from '../support/scan.ts'
+import { failuresOf, leaked, PRIVATE } from '../support/scan.ts'
 
 const secrets = new Set<string>()
 const written: string[] = []
@@ -27,19 +27,13 @@ const output = new Console(
   }),
 )
 
-it('the scan sees what it looks for', () => {
-  const secret = 's'.repeat(43)
-  for (const value of [
-    { a: [secret] },
-    new Error(secret),
-    new Error('x', { cause: { secret } }),
-    new Map([[1, secret]]),
-  ])
-    expect(leaked(value, [secret])).toBe('ssssss…')
-  const another = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQ'
-  for (const at of [0, 3, 11, 23]) expect(leaked([another.slice(at, at + 20)], [another])).toBe('abcdef…')
-  expect(leaked([another.slice(0, 19), another.slice(24)], [another])).toBeNull()
-  expect(leaked({ a: 1 }, [secret])).toBeNull()
+it('the scan sees a secret, and a part of one, wherever it is', () => {
+  const secret = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQ'
+  const error = new Error('x', { cause: { name: PRIVATE[0] } })
+  for (const value of [{ a: [secret] }, new Error(secret), new Map([[1, secret]]), [secret.slice(11, 31)]])
+    expect(leaked(value, [secret])).toBe('abcdef…')
+  expect(leaked([secret.slice(0, 19), secret.slice(24)], [secret])).toBeNull()
+  expect(leaked(error, PRIVATE)).toBe('Ada Pr…')
 })
 
 it('no secret is seen in sessions, errors, events, the diagnostics channel, store calls or output', async () => {
@@ -129,15 +123,6 @@ it('no secret is seen in sessions, errors, events, the diagnostics channel, stor
   unsubscribe('coatcheck', onMessage)
 })
 
-it('the scan sees a name and data that an error carries', async () => {
-  const carrying = { command: { args: ['SET', ...PRIVATE] } }
-  const store = BarrierStore.over(new MemoryStore())
-  const { errors } = await failuresOf(store, () =>
-    store.next('any', () => Promise.reject(Object.assign(new Error('refused'), carrying))),
-  )
-  expect(leaked(errors.create, PRIVATE)).toBe('Ada Pr…')
-})
-
 it('no name and no data is seen in errors, events and the diagnostics channel where a store fails', async () => {
   // The channel is the thread's: a manager of another test may still tell something there.
   const published: unknown[] = []
@@ -161,15 +146,4 @@ it('no name and no data is seen in errors, events and the diagnostics channel wh
     published.length = 0
     for (const value of [...Object.values(errors), ...events]) expect(leaked(value, PRIVATE)).toBeNull()
   }
-})
-
-it('what is shown of a session is what the server may show: the key, the user, the data and the times', async () => {
-  const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
-  const session = await sessions.create({ user: { id: 1, name: 'ada', passwordVersion: 3 }, data: { a: 1 } })
-  const names = ['absoluteExpiresAt', 'createdAt', 'data', 'expiresAt', 'key', 'remembered', 'seenAt', 'user']
-  expect(Object.keys(session).sort()).toEqual(names)
-  expect(Object.keys({ ...session }).sort()).toEqual(names)
-  expect(Object.keys(session.user)).toEqual(['id', 'name'])
-  expect(shown(session)).toContain('ada')
-  expect(Object.getOwnPropertySymbols(session)).toEqual([])
 })

@@ -1,12 +1,8 @@
 // A new ID for the same session, asked for by several requests that bring the old one.
-import { MemoryStore } from 'coatcheck/stores/memory'
-import { describe, expect, it } from 'vitest'
-import { barrierManagers } from '../support/barrier-managers.ts'
-import { MINUTE } from '../support/test-clock.ts'
 
-const user = { id: 1, name: 'ada' }
-const setUp = (options: object = {}) => barrierManagers(new MemoryStore(), options)
-const grace = { grace: '1m' } as const
+import { describe, expect, it } from 'vitest'
+import { grace, setUp, user } from '../support/manager-kit.ts'
+import { MINUTE } from '../support/test-clock.ts'
 
 it('an old ID within its grace gets the same new cookie, by the ID and by the session that was found with it', async () => {
   const { sessions, store } = setUp()

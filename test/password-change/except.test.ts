@@ -1,24 +1,9 @@
-import { SessionManager } from 'coatcheck'
-import { openVisit } from 'coatcheck/custom-server'
-import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
-import { BarrierStore } from '../support/barrier-store.ts'
-import { onlyHost } from '../support/only-host.ts'
-import { testClock } from '../support/test-clock.ts'
-
-const user = { id: 42, name: 'ada' }
-function setUp() {
-  const store = BarrierStore.over(new MemoryStore())
-  const clock = testClock()
-  return { store, clock, sessions: new SessionManager({ store, now: clock, sweepInterval: false }) }
-}
-const open = (sessions: SessionManager, secret: string) =>
-  openVisit(sessions, { method: 'POST', secure: true, cookie: `session_id=${secret}`, header: onlyHost })
-const cookieOf = ({ headers }: { headers: Headers }) => headers.getSetCookie().map(each => each.split(/[=;]/)[1])
+import { cookiesSent, grace, type open, openWith, setUp, user } from '../support/manager-kit.ts'
 
 describe('logout-everywhere but here, beside a new ID for the session here: that session lives, and its cookie is sent', () => {
   const changes = {
-    rotate: (visit: ReturnType<typeof open>) => visit.regenerate({ grace: '1m' }),
+    'regenerate with a grace': (visit: ReturnType<typeof open>) => visit.regenerate(grace),
     regenerate: (visit: ReturnType<typeof open>) => visit.regenerate(),
   }
   const excepts = {
@@ -30,10 +15,10 @@ describe('logout-everywhere but here, beside a new ID for the session here: that
       it(`${verb} before it, with the old ${what}`, async () => {
         const { sessions } = setUp()
         const [here, other] = [await sessions.create({ user }), await sessions.create({ user })]
-        const visit = open(sessions, here.secret)
+        const visit = openWith(sessions, here)
         const next = (await change(visit))!
-        expect(await sessions.invalidateUser(42, { except: exceptOf(here) as never })).toBe(1)
-        expect(cookieOf(visit)).toEqual([next.secret])
+        expect(await sessions.invalidateUser(1, { except: exceptOf(here) as never })).toBe(1)
+        expect(cookiesSent(visit)).toEqual([next.secret])
         expect((await sessions.get(next.secret))?.key).toBe(next.key)
         expect(await sessions.get(other.secret)).toBeNull()
       })
@@ -42,14 +27,14 @@ describe('logout-everywhere but here, beside a new ID for the session here: that
         it(`${verb} whose write is ${moment === 'before' ? 'not yet' : 'just'} done when it runs, with the old ${what}`, async () => {
           const { sessions, store } = setUp()
           const [here, other] = [await sessions.create({ user }), await sessions.create({ user })]
-          const visit = open(sessions, here.secret)
+          const visit = openWith(sessions, here)
           const pause = store.pause('replace', moment)
           const changing = change(visit)
           await pause.reached
-          expect(await sessions.invalidateUser(42, { except: exceptOf(here) as never })).toBe(1)
+          expect(await sessions.invalidateUser(1, { except: exceptOf(here) as never })).toBe(1)
           pause.resume()
           const next = (await changing)!
-          expect(cookieOf(visit)).toEqual([next.secret])
+          expect(cookiesSent(visit)).toEqual([next.secret])
           expect((await sessions.get(next.secret))?.key).toBe(next.key)
           expect(await sessions.get(other.secret)).toBeNull()
         })
@@ -58,15 +43,15 @@ describe('logout-everywhere but here, beside a new ID for the session here: that
         const { sessions, store } = setUp()
         const [here, other] = [await sessions.create({ user }), await sessions.create({ user })]
         const pause = store.pause('deleteUser', 'after')
-        const invalidated = sessions.invalidateUser(42, { except: exceptOf(here) as never })
+        const invalidated = sessions.invalidateUser(1, { except: exceptOf(here) as never })
         await pause.reached
-        const first = open(sessions, here.secret)
+        const first = openWith(sessions, here)
         const next = (await change(first))!
-        const second = open(sessions, next.secret)
+        const second = openWith(sessions, next)
         const last = (await change(second))!
         pause.resume()
         expect(await invalidated).toBe(1)
-        expect(cookieOf(second)).toEqual([last.secret])
+        expect(cookiesSent(second)).toEqual([last.secret])
         expect((await sessions.get(last.secret))?.key).toBe(last.key)
         expect(await sessions.get(other.secret)).toBeNull()
       })
@@ -76,21 +61,21 @@ describe('logout-everywhere but here, beside a new ID for the session here: that
 it('a parallel request that brought the old ID, and was led on to the new one, sends it too', async () => {
   const { sessions } = setUp()
   const here = await sessions.create({ user })
-  const next = (await sessions.regenerate(here, { grace: '1m' }))!
-  const late = open(sessions, here.secret)
+  const next = (await sessions.regenerate(here, grace))!
+  const late = openWith(sessions, here)
   expect((await late.get())?.secret).toBe(next.secret)
-  await sessions.invalidateUser(42, { except: here })
-  expect(cookieOf(late)).toEqual([next.secret])
+  await sessions.invalidateUser(1, { except: here })
+  expect(cookiesSent(late)).toEqual([next.secret])
 })
 
 it('so does one that was led on to what another node had rotated', async () => {
-  const { sessions, store, clock } = setUp()
-  const node = new SessionManager({ store, now: clock, sweepInterval: false })
+  const { sessions, manager } = setUp()
+  const node = manager()
   const here = await sessions.create({ user })
-  const between = (await node.regenerate(here, { grace: '1m' }))!
-  const next = (await node.regenerate(between, { grace: '1m' }))!
-  const late = open(sessions, here.secret)
+  const between = (await node.regenerate(here, grace))!
+  const next = (await node.regenerate(between, grace))!
+  const late = openWith(sessions, here)
   expect((await late.get())?.secret).toBe(next.secret)
-  await sessions.invalidateUser(42, { except: here })
-  expect(cookieOf(late)).toEqual([next.secret])
+  await sessions.invalidateUser(1, { except: here })
+  expect(cookiesSent(late)).toEqual([next.secret])
 })

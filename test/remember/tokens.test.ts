@@ -2,7 +2,8 @@
 import type { SessionId } from 'coatcheck'
 import { describe, expect, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
-import { device, setUpRemember as setUp, user } from '../support/remembered.ts'
+import { user } from '../support/manager-kit.ts'
+import { device, setUpRemember as setUp } from './devices.ts'
 
 describe('what is no token does not reach the store', () => {
   it.each([
