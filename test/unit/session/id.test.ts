@@ -1,5 +1,4 @@
 import { createHash, createHmac } from 'node:crypto'
-import { SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
