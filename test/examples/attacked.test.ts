@@ -14,7 +14,7 @@ import { startPostgres } from '../support/services/postgres.ts'
 import { freePort, start, until } from '../support/services/process.ts'
 import { type Attacked, type Route, routesOf, Stranger } from './attacks.ts'
 
-const control = new URL('../stories/recipes/control.mjs', import.meta.url).href
+const control = new URL('../recipes/control.mjs', import.meta.url).href
 
 interface Program {
   readonly name: string

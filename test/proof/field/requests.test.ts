@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { type SessionId, sessionId } from 'coatcheck'
 import { describe, expect, it, vi } from 'vitest'
-import { HANDLERS, type OldHandler, serve as serveConnect } from '../../stories/connect/service.ts'
+import { HANDLERS, type OldHandler, serve as serveConnect } from '../../connect/service.ts'
 import { ada, type Handler, jar, type Reply, serve, threeEndpoints } from '../../support/edge-service.ts'
 
 /** Resolves for all when `count` have come. */
