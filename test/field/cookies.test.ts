@@ -30,6 +30,7 @@ const BLANKS = Array.from({ length: 0x10000 }, (_, code) => String.fromCharCode(
 )
 
 describe('regressions of the field', () => {
+  // Hono: a no-break space before a name was trimmed.
   it('CVE-2026-39410: a name with a no-break space, or another blank than space and tab, is another name', () => {
     expect(BLANKS).toContain('\u00a0')
     for (const blank of BLANKS)
@@ -40,6 +41,7 @@ describe('regressions of the field', () => {
       ])
   })
 
+  // Rack: names were percent-decoded, so that `__Host-` could be forged.
   it('CVE-2020-8184: a percent-encoded name is not decoded, so that no prefix can be forged', () => {
     const encoded = (char: string) => `%${char.charCodeAt(0).toString(16)}`
     expectIgnored(name => [
@@ -50,10 +52,12 @@ describe('regressions of the field', () => {
     ])
   })
 
+  // Werkzeug: a cookie without a name, `=__Host-id=…`, was read as `__Host-id`.
   it('CVE-2023-23934: a cookie without a name never becomes ours, whatever its value looks like', () => {
     expectIgnored(name => [`=${name}=${PLANTED}`, ` = ${name}=${PLANTED}`, `==${name}=${PLANTED}`, `${name}`, `=`])
   })
 
+  // cookie: name, path and domain could write attributes of their own.
   it('CVE-2024-47764: a name, path or domain that would write further attributes into Set-Cookie is refused', () => {
     const breaks = [
       ';',

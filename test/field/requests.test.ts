@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import { type SessionId, sessionId } from 'coatcheck'
 import { describe, expect, it, vi } from 'vitest'
-import { HANDLERS, type OldHandler, serve as serveConnect } from '../../connect/service.ts'
-import { ada, type Handler, jar, type Reply, serve, threeEndpoints } from '../../support/edge-service.ts'
+import { HANDLERS, type OldHandler, serve as serveConnect } from '../connect/service.ts'
+import { ada, type Handler, jar, type Reply, serve, threeEndpoints } from '../support/edge-service.ts'
 
 /** Resolves for all when `count` have come. */
 function meeting(count: number): () => Promise<void> {
@@ -39,6 +39,7 @@ const OLD: Record<string, OldHandler> = {
 }
 
 describe('regressions of the field', () => {
+  // Passport before 0.6: the ID stayed the same over login and logout (fixation).
   it('CVE-2022-25896: a login and a logout give a new ID: the ID from before is worth nothing', async () => {
     const { send, sessions } = await serve(async (visit, request, response) => {
       if (request.url === '/cart') await visit.update({ cart: ['coat'] })
@@ -56,6 +57,7 @@ describe('regressions of the field', () => {
     expect(await sessions.list(42n)).toEqual([])
   })
 
+  // Fiber: a session began under the ID that the client had sent.
   it('CVE-2024-38513: an ID that a client chose never becomes the ID of a session', async () => {
     const { send, sessions, calls } = await serve(async (visit, request, response) => {
       if (request.url === '/cart') await visit.update({ cart: ['coat'] })
@@ -77,6 +79,7 @@ describe('regressions of the field', () => {
     expect(calls.filter(call => call === 'create').length).toBe(8)
   })
 
+  // Flask: a response that sent the cookie again had no `Vary: Cookie`.
   it('CVE-2023-30861: a response that depends on the cookie, or sends it again, says so to caches; no other one sends it', async () => {
     const { send, clock } = await serve(async (visit, request, response) => {
       if (request.url === '/login') await visit.logIn(ada)
@@ -95,6 +98,7 @@ describe('regressions of the field', () => {
     expect(resent.headers['cache-control']).toContain('no-store')
   })
 
+  // Django: a logout left the empty text as a valid ID, the same for all.
   it('CVE-2015-3982: an empty cookie is no session, and browsers that were logged out share none', async () => {
     const { send, calls } = await serve(async (visit, request, response) => {
       if (request.url === '/login') await visit.logIn(ada)
@@ -117,6 +121,7 @@ describe('regressions of the field', () => {
     expect(calls.filter(call => call === 'create').length).toBe(6)
   })
 
+  // Jetty: a listener that threw at the end of a session kept its ID valid.
   it('CVE-2021-34428: a listener that throws when sessions end keeps none of them alive, nor its cookie', async () => {
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
     const thrown: string[] = []
@@ -139,6 +144,7 @@ describe('regressions of the field', () => {
     warned.mockRestore()
   })
 
+  // Each request saves its whole copy: the later one undoes the earlier.
   it('expressjs/session 361: two requests at once that write different members both win', async () => {
     const meet = meeting(2)
     const write =
@@ -155,6 +161,7 @@ describe('regressions of the field', () => {
     expect(JSON.parse((await visitor.go('/')).body)).toEqual({ cart: 1, a: 1, b: 1 })
   })
 
+  // A long request ends after the logout, saves, and the user is logged in again.
   it('expressjs/session 632: a long request that ends after the logout, and saves, leaves the browser logged out', async () => {
     let arrive = () => {}
     let leave = () => {}
@@ -186,6 +193,7 @@ describe('regressions of the field', () => {
     expect(await sessions.count()).toBe(0)
   })
 
+  // A `Secure` cookie is not set on `http://localhost`, so that people switch it off.
   it('expressjs/session 837: the Secure cookie works on this machine without TLS, and on no other one', async () => {
     const { send } = await serve(threeEndpoints)
     const reply = await send('/login', LOG_IN)
@@ -203,6 +211,7 @@ describe('regressions of the field', () => {
     }
   })
 
+  // After parallel new IDs the browser keeps one that is worth nothing.
   it('expressjs/session 923: parallel requests that each renew the ID leave the browser logged in, in whichever order they answer', async () => {
     for (const verb of ['regenerate', 'rotate'] as const) {
       let meet = () => Promise.resolve()
