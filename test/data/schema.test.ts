@@ -275,3 +275,21 @@ it('a codec of the application writes and reads the data, and must give text', a
     'codec: encode must return well-formed text without NUL',
   )
 })
+
+it('stored data that cannot be read is told once as reset by a write, and data that fits is not', async () => {
+  const { sessions, store, events } = setUp()
+  const session = await sessions.create({ data: { n: 1 } })
+  await sessions.update(session, { n: 2 })
+  expect(events.map(({ type }) => type)).toEqual(['created'])
+  const record: any = await store.inner.read(session.key, { now: 0 })
+  await store.inner.update(
+    session.key,
+    record.version,
+    { ...record, data: '{"n":', writeId: 'another' },
+    { now: record.seenAt },
+  )
+  const written = (await sessions.update((await sessions.get(session.secret))!, { m: 1 }))!
+  expect(written.data).toEqual({ m: 1 })
+  expect(events.slice(1)).toMatchObject([{ type: 'data-reset', key: session.key }])
+  expect(events[1].cause).toBeInstanceOf(Error)
+})

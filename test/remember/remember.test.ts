@@ -2,7 +2,7 @@ import type { SessionManager } from 'coatcheck'
 import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
 import { describe, expect, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
-import { grace, open, times, user } from '../support/manager-kit.ts'
+import { grace, times, user } from '../support/manager-kit.ts'
 import { MINUTE } from '../support/test-clock.ts'
 import { DAY, device, redeemed, setUpRemember as setUp, WINDOW } from './devices.ts'
 
@@ -181,16 +181,6 @@ it('each rotation begins a session later than the one before, also where the clo
   expect(first.session.createdAt).toBe(at.clock())
   expect(second.session.createdAt).toBeGreaterThan(first.session.createdAt)
   expect(third.session.createdAt).toBeGreaterThan(second.session.createdAt)
-})
-
-it('each of several requests with the token alone sends the cookie of the session', async () => {
-  const at = setUp()
-  const { token } = await device(at)
-  for (const sessions of [at.sessions, at.sessions, at.manager()]) {
-    const visit = open(sessions, `remember_token=${token}`)
-    const session = await visit.get()
-    expect(visit.cookies.find(({ name }) => name === 'session_id')?.value).toBe(session!.secret)
-  }
 })
 
 it('a token whose series ends while it is redeemed begins nothing, and asks the store no more', async () => {
