@@ -3,7 +3,7 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod'
-import { setUp } from '../support/manager-kit.ts'
+import { schemaOf, setUp } from '../support/manager-kit.ts'
 
 type Cart = { items: string[]; theme: 'light' | 'dark' }
 const schemas = {
@@ -147,13 +147,9 @@ describe('a schema that cannot work', () => {
 
   it('one that becomes asynchronous later is an error, not stored data', async () => {
     let isAsync = false
-    const schema: StandardSchemaV1<object, object> = {
-      '~standard': {
-        version: 1,
-        vendor: 'mine',
-        validate: value => (isAsync ? Promise.resolve({ value: value as object }) : { value: value as object }),
-      },
-    }
+    const schema = schemaOf(value =>
+      isAsync ? Promise.resolve({ value: value as object }) : { value: value as object },
+    )
     const { sessions } = setUp({ schema })
     const session = await sessions.create({ data: { a: 1 } })
     isAsync = true
@@ -186,16 +182,10 @@ describe('a schema that cannot work', () => {
 
   it('one that throws is not a logout', async () => {
     let breaks = false
-    const schema: StandardSchemaV1<object, object> = {
-      '~standard': {
-        version: 1,
-        vendor: 'mine',
-        validate: value => {
-          if (breaks) throw new Error('bug in a refinement')
-          return { value: value as object }
-        },
-      },
-    }
+    const schema = schemaOf(value => {
+      if (breaks) throw new Error('bug in a refinement')
+      return { value: value as object }
+    })
     const { sessions } = setUp({ schema })
     const session = await sessions.create({ data: { a: 1 } })
     breaks = true

@@ -4,7 +4,7 @@ import { SessionManager, SessionStoreError } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
-import { grace, setUp as memory, openWith, user } from '../support/manager-kit.ts'
+import { grace, setUp as memory, openWith, schemaOf, user } from '../support/manager-kit.ts'
 import { MINUTE } from '../support/test-clock.ts'
 
 const initial = () => ({ flash: 'hello', theme: 'light', note: undefined as string | undefined, n: 0 })
@@ -40,14 +40,9 @@ describe('take', () => {
   })
 
   it('leaves data that a schema accepts, which asks for the key', async () => {
-    const schema = {
-      '~standard': {
-        version: 1,
-        vendor: 'test',
-        validate: (value: any) =>
-          typeof value?.flash === 'string' ? { value } : { issues: [{ message: 'flash is missing' }] },
-      },
-    }
+    const schema = schemaOf((value: any) =>
+      typeof value?.flash === 'string' ? { value } : { issues: [{ message: 'flash is missing' }] },
+    )
     const { sessions } = setUp({ schema })
     const session = await sessions.create({ data: { flash: 'saved' } })
     expect(await sessions.take(session, 'flash')).toBe('saved')
