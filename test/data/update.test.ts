@@ -219,7 +219,7 @@ describe('a write that met another writer', () => {
     const session = await sessions.create({ data: { a: 0, b: 0 } })
     store.reset()
     const [one, two] = await Promise.all([sessions.update(session, { a: 1 }), sessions.update(session, { b: 1 })])
-    expect([one?.data, two?.data]).toEqual([
+    expect([one?.data, two?.data]).toMatchObject([
       { a: 1, b: 0 },
       { a: 1, b: 1 },
     ])

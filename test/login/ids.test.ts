@@ -82,7 +82,7 @@ describe('IDs that collide', () => {
     ['issueRememberToken', 'create', (sessions, session) => sessions.issueRememberToken(session)],
   ]
 
-  it.each(methods)('%s: are drawn again, five times', async (_, verb, run) => {
+  it.each(methods)('those that %s draws are drawn again, five times', async (_, verb, run) => {
     const { sessions, store } = setUp({ rememberFor: '30d' })
     const session = await sessions.create({ user })
     store.reset()
@@ -92,16 +92,19 @@ describe('IDs that collide', () => {
     expect(new Set(keys).size).toBe(6)
   })
 
-  it.each(methods)('%s: mean a broken generator if that does not help, and nothing begins', async (_, verb, run) => {
-    const { sessions, store } = setUp({ rememberFor: '30d' })
-    const session = await sessions.create({ user })
-    store.reset()
-    store.every(verb, faults.answers('collision'))
-    await expect(run(sessions, session)).rejects.toMatchObject({
-      code: 'ERR_SESSION_ID_COLLISION',
-      message: 'new IDs collide: the random generator or the store is broken',
-    })
-    expect(store.counts()).toEqual({ [verb]: 6 })
-    expect((await sessions.get(session.secret))?.key).toBe(session.key)
-  })
+  it.each(methods)(
+    'those of %s mean a broken generator if that does not help, and nothing begins',
+    async (_, verb, run) => {
+      const { sessions, store } = setUp({ rememberFor: '30d' })
+      const session = await sessions.create({ user })
+      store.reset()
+      store.every(verb, faults.answers('collision'))
+      await expect(run(sessions, session)).rejects.toMatchObject({
+        code: 'ERR_SESSION_ID_COLLISION',
+        message: 'new IDs collide: the random generator or the store is broken',
+      })
+      expect(store.counts()).toEqual({ [verb]: 6 })
+      expect((await sessions.get(session.secret))?.key).toBe(session.key)
+    },
+  )
 })

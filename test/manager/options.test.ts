@@ -19,7 +19,7 @@ it('the store has no default', () => {
     expect(() => new SessionManager(options as never)).toThrow(TypeError)
 })
 
-it('a thing that is no store is refused with the verbs that it lacks', () => {
+it('a thing that is no store is refused with the methods that it lacks', () => {
   expect(build({ store: 'memory' })).toThrow('got "memory"')
   expect(build({ store: null })).toThrow(/, got null$/)
   // One that has none of them is no store at all.
