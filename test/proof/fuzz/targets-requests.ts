@@ -324,6 +324,7 @@ const origins: Target = {
     'https://user@app.example.com',
     'null',
     'https://app.example.com\nsame-site\napp.example.com\nPOST',
+    'https://app.example.com\n\nexample.com\nPOST',
     'http://app.example.com:8080\n\napp.example.com:8080\nDELETE',
     '\ncross-site\na\nGET',
   ],
