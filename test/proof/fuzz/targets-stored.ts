@@ -85,6 +85,7 @@ const redis: Target = {
     encodeRecord(RECORD),
     encodeRecord({ ...RECORD, kind: 'remember', userId: null, userName: null, passwordVersion: null, parent: KEY }),
     's 3 Zk1vX0bq7TnE 1767225600000 1767225661250 1767227461250 1767268800000 1767269100250 7 - 42 ada\n{"theme":"dark"}',
+    encodeRecord(RECORD).replace(' 3 ', ' 03 '),
     `f ${KEY} 1767225600000 1767225720000 Zk1vX0bq7TnEZk1v`,
     'x abc',
     's 1 w 0 -1 1 00 0 4294967296 - %F0%9F - \n',
