@@ -1,18 +1,8 @@
-// examples/once.mjs over a file that four processes share; the other databases are asked in once.engines.test.ts.
+// examples/once.mjs: work that one request does for all. Over processes: once.engines.test.ts.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { expect, it } from 'vitest'
-import { describeEngine } from '../support/services/engines.ts'
-import { sqliteFile } from '../support/services/sqlite.ts'
-import { refreshScenes } from './refresh/scenes.ts'
-
-describeEngine('libsql', 'one refresh over four processes on SQLite', () => {
-  refreshScenes(async () => {
-    const { file, remove } = sqliteFile()
-    return { url: `sqlite:${file}`, stop: remove }
-  })
-})
 
 it('what comes after the end of its lease is dropped, and leaves the next lease alone', async () => {
   const [one, other] = (await Promise.all(
