@@ -2,10 +2,13 @@
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect } from 'node:net'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { openStore } from '../../examples/server/store.mjs'
 import { Client, PASSWORD, runExample, type Service, startExample } from '../support/example-service.ts'
+import { build } from '../support/scripts/build.mjs'
 import { until } from '../support/services/process.ts'
+
+beforeAll(build, 240_000)
 
 let service: Service | undefined
 afterEach(() => service?.stop())

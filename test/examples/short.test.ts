@@ -9,9 +9,11 @@ import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { Client, root, type Service, startExample } from '../support/example-service.ts'
+import { build } from '../support/scripts/build.mjs'
 import { freePort, until } from '../support/services/process.ts'
 
 const run = promisify(execFile)
+beforeAll(build, 240_000)
 const control = new URL('../stories/recipes/control.mjs', import.meta.url).href
 const folder = mkdtempSync(join(tmpdir(), 'coatcheck-examples-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -52,7 +54,7 @@ function example(
         status,
         { error: expect.stringMatching(/^something went wrong\.?$/i) },
       ])
-      expect(service.output()).toContain(told)
+      await until('it is in the log', () => expect(service.output()).toContain(told))
     })
 
     special(() => service)

@@ -47,10 +47,8 @@ describe('nodeVisits', () => {
     ['h3’s event, which has a Request too', h3, undefined, /request of node:http, .*h3: event\.node\.req/],
     ['what has no headers', { method: 'GET', headers: null }, undefined, /request of node:http, got an object; /],
     ['nothing', undefined, undefined, /request of node:http, got undefined/],
-    ['a text', 'GET /', undefined, /request of node:http, got "GET \/"/],
     ['the two the wrong way round', response, request, /request of node:http, got an object/],
     ['a socket as the response', request, new Socket(), /response of node:http, got an object; /],
-    ['null as the response', request, null, /response of node:http, got null/],
   ])('refuses %s, and says what to pass', (_what, one, two, message) => {
     expect(() => of(one, two)).toThrow(TypeError)
     expect(() => of(one, two)).toThrow(/^nodeVisits: expected a (?:request|response) of node:http, got /)
@@ -202,7 +200,7 @@ describe.each([false, true])('a visit refuses what its methods do not take, with
     ['regenerate', { garce: '1m' }, /^regenerate: "garce" is not an option/],
     ['regenerate', ada, /^regenerate: .*logIn/],
     ['regenerate', null, /^regenerate: /],
-  ])('%s: %j', async (method, given, message) => {
+  ])('%s: %o', async (method, given, message) => {
     const { sessions } = makeSessions()
     const { secret } = await sessions.create(ada)
     const visit = visitOf(sessions, hasSession ? `session_id=${secret}` : null)
@@ -210,25 +208,4 @@ describe.each([false, true])('a visit refuses what its methods do not take, with
     await expect(asked.call(visit, given)).rejects.toThrow(message)
     expect((await visit.get())?.secret ?? null).toBe(hasSession ? secret : null)
   })
-})
-
-it('a failure whose promise nobody awaits is an unhandled rejection, as any other', async () => {
-  const { sessions } = makeSessions()
-  const unhandled: unknown[] = []
-  const note = (reason: unknown) => unhandled.push((reason as { code?: string }).code)
-  const before = process.listeners('unhandledRejection')
-  process.removeAllListeners('unhandledRejection')
-  process.on('unhandledRejection', note)
-  try {
-    const request = { method: 'POST', secure: false, cookie: null, header: onlyHost }
-    const visit = openVisit(sessions, request)
-    void visit.logIn({ user: { id: 42n, name: 'ada' } })
-    void visit.update({ n: 1 })
-    await new Promise(setImmediate)
-    await new Promise(setImmediate)
-    expect(unhandled).toEqual(['ERR_SESSION_INSECURE', 'ERR_SESSION_INSECURE'])
-  } finally {
-    process.off('unhandledRejection', note)
-    for (const listener of before) process.on('unhandledRejection', listener)
-  }
 })
