@@ -10,7 +10,7 @@ import { read } from '../support/pages.ts'
 import { build } from '../support/scripts/build.mjs'
 import { freePort, start, until } from '../support/services/process.ts'
 
-const control = new URL('../stories/recipes/control.mjs', import.meta.url).href
+const control = new URL('../recipes/control.mjs', import.meta.url).href
 
 export interface Route {
   readonly method: string

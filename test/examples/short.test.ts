@@ -14,7 +14,7 @@ import { freePort, until } from '../support/services/process.ts'
 
 const run = promisify(execFile)
 beforeAll(build, 240_000)
-const control = new URL('../stories/recipes/control.mjs', import.meta.url).href
+const control = new URL('../recipes/control.mjs', import.meta.url).href
 const folder = mkdtempSync(join(tmpdir(), 'coatcheck-examples-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 

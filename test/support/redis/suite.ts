@@ -1,4 +1,4 @@
-// Runs a suite on one kind of Redis, with one client: every other one is asked in test/engines/redis/clients.test.ts.
+// Runs a suite on one kind of Redis, with one client: every other one is asked in test/redis/clients.test.ts.
 import type { Store } from 'coatcheck'
 import type { TestStoreOptions } from 'coatcheck/custom-store/testing'
 import type { RedisClient } from 'coatcheck/stores/redis'

@@ -8,7 +8,7 @@ const SHARD = 3
 
 /**
  * Three masters and three replicas. A master that dies comes back with its append-only file before it is given up; a
- * replica takes over when it has all. What a forced failover loses is shown in test/engines/redis/failover.test.ts.
+ * replica takes over when it has all. What a forced failover loses is shown in test/redis/failover.test.ts.
  */
 export const redisCluster: Engine = {
   name: 'redis-cluster',

@@ -1,0 +1,158 @@
+import { readFileSync } from 'node:fs'
+import { testStore } from 'coatcheck/custom-store/testing'
+import { RedisStore } from 'coatcheck/stores/redis'
+import { Redis } from 'ioredis'
+import { createClient } from 'redis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { clientCases } from '../support/client-cases.ts'
+import { HOUR, keyIn, recordOf, soon, T0 } from '../support/redis/records.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { type RedisServer, startRedis } from '../support/services/redis.ts'
+
+/** What docs/stores/redis.md tells to allow, and nothing more: the suite runs as this user. */
+const PAGE = readFileSync(new URL('../../docs/stores/redis.md', import.meta.url), 'utf8')
+const [RULES = [], ROLE = [], WALKING = []] = [
+  ...PAGE.matchAll(/redis-cli ACL SETUSER coats ((?:[^\n#\\]|\\\n)+)/g),
+].map(([, rules]) => rules!.split(/[\s\\']+/).filter(Boolean))
+
+describeEngine('redis', 'a Redis user who may do no more than the documentation allows', () => {
+  let server: RedisServer
+  const url = () => server.url.replace('//', '//coats:secret@')
+  beforeAll(async () => {
+    server = await startRedis()
+    await server.cli('ACL', 'SETUSER', 'coats', ...RULES)
+  })
+  afterAll(() => server.stop())
+
+  it('cannot reach other keys and commands', async () => {
+    expect([RULES[0], RULES.includes('+zrandmember'), ROLE, WALKING]).toEqual(['reset', true, ['+role'], ['+scan']])
+    const client = createClient({ url: url() }).on('error', () => {})
+    await client.connect()
+    for (const args of [['GET', 'other'], ['KEYS', '*'], ['FLUSHALL'], ['CONFIG', 'GET', '*'], ['SCAN', '0']])
+      await expect(client.sendCommand(args)).rejects.toThrow(/NOPERM/)
+    client.destroy()
+  })
+
+  describe('with node-redis', () => {
+    let client: ReturnType<typeof createClient>
+    beforeAll(async () => {
+      // The suite also walks over all that is stored.
+      await server.cli('ACL', 'SETUSER', 'coats', ...WALKING)
+      client = createClient({ url: url() })
+      client.on('error', () => {})
+      await client.connect()
+    })
+    afterAll(() => client.destroy())
+    testStore(it, () => [new RedisStore(client), new RedisStore(client)], undefined, { runs: 10, rounds: 3 })
+  })
+
+  describe('with ioredis', () => {
+    let client: Redis
+    beforeAll(async () => {
+      client = new Redis(url())
+      await client.ping()
+    })
+    afterAll(() => client.disconnect())
+    testStore(clientCases(it), () => [new RedisStore(client), new RedisStore(client)], undefined, {
+      runs: 10,
+      rounds: 3,
+    })
+  })
+
+  it('is told what is missing where something is', async () => {
+    await server.cli('ACL', 'SETUSER', 'poor', 'reset', 'on', '>secret', '~coatcheck:*', '+@connection', '+get')
+    const client = createClient({ url: server.url.replace('//', '//poor:secret@') }).on('error', () => {})
+    await client.connect()
+    await expect(new RedisStore(client).read(keyIn('abc'), { now: T0 })).rejects.toMatchObject({
+      code: 'ERR_SESSION_STORE',
+      outcome: 'not-applied',
+      cause: { message: expect.stringMatching(/may not ask INFO.*grant \+info/) },
+    })
+    await expect(
+      new RedisStore(client, { allowEviction: true }).create(recordOf(new RedisStore(client), '1'), { now: T0 }),
+    ).rejects.toMatchObject({ outcome: 'not-applied', cause: { message: expect.stringMatching(/NOPERM.*evalsha/) } })
+    client.destroy()
+  })
+})
+
+describeEngine('redis', 'a right that is missing for a moment', () => {
+  const USED = 'get set del exists pttl pexpire type zadd zrem zrange zcard zrandmember'.split(' ')
+  const call = () => ({ now: T0, deadline: soon() })
+  let server: RedisServer
+  let client: Redis
+  let store: RedisStore
+  beforeAll(async () => {
+    server = await startRedis()
+    client = new Redis(server.url)
+    store = new RedisStore(client)
+    await store.listUser('0', 'session', call())
+  })
+  afterAll(async () => {
+    client.disconnect()
+    await server.stop()
+  })
+  /** Begins a session of the user; answers its key. */
+  const begin = async (userId: string) => {
+    const record = recordOf(store, userId)
+    expect(await store.create(record, call())).toBe('created')
+    return record
+  }
+  const isAlive = async ({ key }: { key: string }) => (await store.read(key, call())) !== null
+  /** What a call answers without this right, or `refused`. */
+  const without = async <T>(right: string, work: () => Promise<T>): Promise<T | 'refused'> => {
+    await server.cli('ACL', 'SETUSER', 'default', `-${right}`)
+    try {
+      return await work()
+    } catch (error) {
+      expect(error).toMatchObject({ cause: { message: expect.stringMatching(/NOPERM|can't run this command/) } })
+      return 'refused'
+    } finally {
+      await server.cli('ACL', 'SETUSER', 'default', '+@all')
+      // A script that may not remove keys finds that out with a key that lives for a millisecond. No replica will answer.
+      await server.cli('WAIT', '1', '2')
+    }
+  }
+
+  it.each(USED)('never lets logout-everywhere miss a session, nor a later one (%s)', async right => {
+    const spared = await begin(`all-${right}`)
+    const others = [await begin(`all-${right}`), await begin(`all-${right}`)]
+    const options = { minPasswordVersionUntil: T0 + HOUR, minPasswordVersion: 5, exceptKey: spared.key }
+    const answer = await without(right, () => store.deleteUser(`all-${right}`, options, call()))
+    if (answer !== 'refused') {
+      expect(await Promise.all(others.map(isAlive))).toEqual([false, false])
+      const old = recordOf(store, `all-${right}`, { passwordVersion: 4 })
+      expect(await store.create(old, call())).toBe('stale-login')
+    }
+    expect(await isAlive(spared)).toBe(true)
+    await store.deleteUser(`all-${right}`, { minPasswordVersionUntil: T0 }, call())
+    expect(await Promise.all([spared, ...others].map(isAlive))).toEqual([false, false, false])
+  })
+
+  it.each(USED)('never lets a login, refused or not, hide other sessions (%s)', async right => {
+    const before = await begin(`in-${right}`)
+    const old = await begin(`in-${right}`)
+    const added = [recordOf(store, `in-${right}`), recordOf(store, `in-${right}`)] as const
+    await without(right, () => store.create(added[0], call()))
+    const moved = await without(right, () => store.replace(old.key, 1, added[1], {}, call()))
+    expect([await isAlive(old), await isAlive(added[1])]).toEqual(moved === 'refused' ? [true, false] : [false, true])
+    await store.deleteUser(`in-${right}`, { minPasswordVersionUntil: T0 }, call())
+    expect(await Promise.all([before, old, ...added].map(isAlive))).toEqual([false, false, false, false])
+  })
+
+  it.each(USED)('never gives an anonymous session a new ID and leaves the old one alive (%s)', async right => {
+    const [old, added] = [recordOf(store, null), recordOf(store, null)]
+    await store.create(old, call())
+    const replace = () => store.replace(old.key, 1, added, {}, call())
+    await without(right, replace)
+    expect(await replace()).toMatch(/^(created|gone)$/)
+    expect([await isAlive(old), await isAlive(added)]).toEqual([false, true])
+  })
+
+  it.each(USED)('never lets an older password in (%s)', async right => {
+    await store.deleteUser(`floor-${right}`, { minPasswordVersionUntil: T0 + HOUR, minPasswordVersion: 5 }, call())
+    const old = recordOf(store, `floor-${right}`, { passwordVersion: 4 })
+    const answer = await without(right, () => store.create(old, call()))
+    expect(answer).toMatch(/^(refused|stale-login)$/)
+    expect(await isAlive(old)).toBe(false)
+  })
+})

@@ -1,0 +1,375 @@
+import { type SessionEvent, SessionManager } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { RedisStore } from 'coatcheck/stores/redis'
+import fc from 'fast-check'
+import { Redis } from 'ioredis'
+import { createClient, createClientPool, createCluster, createSentinel } from 'redis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { CLUSTER, type OpenClient, STANDALONE } from '../support/redis/clients.ts'
+import { HOUR, keyIn, recordOf, soon, T0 } from '../support/redis/records.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { type RedisServer, startRedis, startRedisCluster } from '../support/services/redis.ts'
+
+const nameOf = (key: string) => `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
+
+describe('a Redis store that cannot work', () => {
+  const idle = createClient()
+  const PREFIX = /^remove keyPrefix "app:" from the client and pass prefix to RedisStore$/
+  it.each<[string, unknown, RegExp]>([
+    ['nothing', undefined, /client is undefined: expected a connected client of node-redis/],
+    ['a URL', 'redis://:pw@localhost', /^client is a URL \(not shown.*expected a connected client/],
+    ['a URL object', new URL('redis://:pw@localhost'), /^client: no call\(\) or sendCommand\(\)/],
+    ['an empty object', {}, /no call\(\) or sendCommand\(\).*node-redis 5 or 6.*ioredis 5 or 6/],
+    ['the options of connect-redis', { client: {}, prefix: 'app:' }, /new RedisStore\(client, \{ … \}\)/],
+    [
+      'a wrapper around node-redis',
+      { sendCommand: async () => null },
+      /^client has sendCommand\(\), and lacks isOpen, isReady: pass the client itself, or a wrapper/,
+    ],
+    [
+      'a wrapper that knows no isReady',
+      { sendCommand: async () => null, isOpen: true },
+      /^client has sendCommand\(\), and lacks isReady: pass the client itself, or a wrapper/,
+    ],
+    [
+      'a wrapper around ioredis',
+      { call: async () => null },
+      /^client has call\(\), and lacks status: pass the client itself, or a wrapper/,
+    ],
+    ['a Map', new Map(), /expected a connected client/],
+    ['a node-redis client before connect()', idle, /not connected: await its connect\(\)/],
+    ['an ioredis client that waits for connect()', new Redis({ lazyConnect: true }), /status 'wait'.*connect\(\)/],
+    [
+      'a cluster client that reads from replicas',
+      createCluster({ rootNodes: [{}], useReplicas: true }),
+      /reads from replicas/,
+    ],
+    [
+      'an ioredis cluster that reads from replicas',
+      new Redis.Cluster([{ port: 1 }], { lazyConnect: true, scaleReads: 'slave' }),
+      /reads from replicas/,
+    ],
+    [
+      'an ioredis cluster with a choice of its own',
+      new Redis.Cluster([{ port: 1 }], { lazyConnect: true, scaleReads: (nodes: unknown[]) => nodes[0] as never }),
+      /reads from replicas/,
+    ],
+    ['a read-only connection', new Redis({ lazyConnect: true, readOnly: true }), /reads from replicas/],
+    [
+      'a connection to the replicas of a Sentinel',
+      new Redis({ lazyConnect: true, sentinels: [{ port: 1 }], name: 'x', role: 'slave' }),
+      /reads from replicas/,
+    ],
+    ['a key prefix of ioredis', new Redis({ lazyConnect: true, keyPrefix: 'app:' }), PREFIX],
+    [
+      'a key prefix of its cluster',
+      new Redis.Cluster([{ port: 1 }], { lazyConnect: true, redisOptions: { keyPrefix: 'app:' } }),
+      PREFIX,
+    ],
+    ['a key prefix that node-redis leaves out', createClient({ keyPrefix: 'app:' }), PREFIX],
+    ['a key prefix that its pool leaves out', createClientPool({ keyPrefix: 'app:' }), PREFIX],
+    ['a key prefix that its cluster leaves out', createCluster({ rootNodes: [{}], keyPrefix: 'app:' }), PREFIX],
+    [
+      'a key prefix that its Sentinel leaves out',
+      createSentinel({ name: 'x', sentinelRootNodes: [{ host: 'h', port: 1 }], keyPrefix: 'app:' }),
+      PREFIX,
+    ],
+  ])('says so for %s', (_, client, message) => {
+    const open = () => new RedisStore(client as never)
+    expect(open).toThrow(TypeError)
+    expect(open).toThrow(message)
+    expect(open).not.toThrow(/pw/)
+  })
+
+  it('works with a wrapper as it describes one, and believes what that says about its connection', async () => {
+    const server = { isOpen: true, isReady: true, sendCommand: async () => null }
+    const wrapper = {
+      get isOpen() {
+        return server.isOpen
+      },
+      get isReady() {
+        return server.isReady
+      },
+      sendCommand: () => server.sendCommand(),
+    }
+    const store = new RedisStore(wrapper, { allowEviction: true })
+    expect(await store.read(keyIn('abc'), { now: T0 })).toBe(null)
+    server.isReady = false
+    await expect(store.read(keyIn('abc'), { now: T0 })).rejects.toMatchObject({ outcome: 'not-applied' })
+  })
+
+  it.each<[object, RegExp]>([
+    [{ prefx: 'a:' }, /^RedisStore: "prefx" is not an option \(there are: prefix, allowEviction, singleSlot\)$/],
+    [{ ttl: 60 }, /"ttl" is not an option; .*idleTimeout/],
+    [{ disableTTL: true }, /"disableTTL" is not an option; .*idleTimeout/],
+    [{ serializer: JSON }, /"serializer" is not an option; .*codec/],
+    [{ disableTouch: true }, /"disableTouch" is not an option; .*touchInterval/],
+    [{ client: null }, /"client" is not an option; .*first argument/],
+    ['app:' as never, /RedisStore: expected an object of options, got "app:"/],
+    [null as never, /RedisStore: expected an object of options, got null/],
+  ])('says so for the options %j', (options, message) => {
+    const open = () => new RedisStore(fake, options)
+    expect(open).toThrow(TypeError)
+    expect(open).toThrow(message)
+  })
+
+  it.each(['{', 'a}', 'a b', 'a\nb', '\t', ' ', 'a\u0000', 'x'.repeat(65), 7, null])(
+    'says so for the prefix %j',
+    prefix => {
+      const open = () => new RedisStore(fake, { prefix: prefix as string })
+      expect(open).toThrow(TypeError)
+      expect(open).toThrow(/^prefix: expected at most 64 characters without braces/)
+    },
+  )
+
+  it('says so for an allowEviction that is not a boolean', () => {
+    expect(() => new RedisStore(fake, { allowEviction: 'yes' as never })).toThrow(
+      new TypeError('allowEviction: expected true or false, got "yes"'),
+    )
+  })
+  const fake = { isOpen: true, isReady: true, sendCommand: async () => null }
+})
+
+describeEngine('redis', 'strange things in the Redis of the sessions', () => {
+  let server: RedisServer
+  let open: OpenClient
+  let store: RedisStore
+  const events: SessionEvent<'bigint'>[] = []
+  let sessions: SessionManager<Record<string, unknown>>
+  beforeAll(async () => {
+    server = await startRedis()
+    open = await STANDALONE['node-redis 6']!(server.url)
+    store = new RedisStore(open.client)
+    sessions = new SessionManager({ store, onEvent: event => events.push(event) })
+  })
+  afterAll(async () => {
+    await sessions.close()
+    await open.close()
+    await server.stop()
+  })
+
+  const header = (changes: Record<number, string>) => {
+    const instants = [T0, T0, T0 + HOUR / 2, T0 + 12 * HOUR, T0 + 13 * HOUR]
+    const fields = ['s', '1', 'writeid123', ...instants.map(String), '-', '-', '42', 'ada']
+    return `${fields.map((field, i) => changes[i] ?? field).join(' ')}\n{}`
+  }
+  it('reads what the store itself writes', async () => {
+    const key = keyIn(store.shard('42'))
+    await server.cli('SET', nameOf(key), header({}))
+    expect(await store.read(key, { now: T0 })).toEqual({
+      ...recordOf(store, '42', { key, writeId: 'writeid123' }),
+    } satisfies SessionRecord)
+  })
+
+  it.each([
+    ['an empty text', ''],
+    ['another library’s session', '{"cookie":{"originalMaxAge":null},"passport":{"user":1}}'],
+    ['a truncated header', header({}).slice(0, 30)],
+    ['a header without data', header({}).split('\n')[0]!],
+    ['a field too many', header({ 11: 'ada lovelace' })],
+    ['an unknown kind', header({ 0: 'q' })],
+    ['version 0', header({ 1: '0' })],
+    ['a version beyond all numbers', header({ 1: '9'.repeat(16) })],
+    ['a version of a thousand digits', header({ 1: '9'.repeat(1000) })],
+    ['a date that is no number', header({ 3: 'NaN' })],
+    ['a hexadecimal date', header({ 3: '0x10' })],
+    ['a date before 1970', header({ 4: '-1' })],
+    ['a date after the end of time', header({ 5: '8640000000000001' })],
+    ['a date with a sign', header({ 5: `+${T0}` })],
+    ['no date', header({ 7: '' })],
+    ['a password version of 2^32', header({ 8: '4294967296' })],
+    ['a parent that is no key', header({ 9: 'abc' })],
+    ['a name without a user', header({ 10: '-' })],
+    ['a user ID cut in the middle of a character', header({ 10: '%E2%82' })],
+    ['a forward to nowhere', 'f abc 1 2 '],
+    ['a forward without dates', `f ${keyIn('abc')} x y s`],
+  ])('is removed and reported, and reads as absent: %s', async (_, value) => {
+    const key = keyIn(store.shard('42'))
+    await server.cli('SET', nameOf(key), value, 'PX', '100000')
+    for (const call of [
+      () => store.update(key, 1, { ...change }, { now: T0 }),
+      () => store.touch(key, T0, T0 + HOUR, { now: T0 }),
+    ])
+      expect(['gone', 'conflict', 'updated', 'touched']).toContain(await call())
+    await server.cli('SET', nameOf(key), value, 'PX', '100000')
+    expect(await store.listUser('42', 'session', { now: T0 })).toEqual([])
+    expect(await store.read(key, { now: T0 })).toEqual({ corrupt: expect.stringMatching(/\S/) })
+    expect(await server.cli('EXISTS', nameOf(key))).toBe('0')
+    expect(await store.read(key, { now: T0 })).toBe(null)
+  })
+  const change = { data: 'x', seenAt: T0, expiresAt: T0, writeId: 'writeid124' }
+
+  it('is removed where the key has another type, and no verb fails on it', async () => {
+    for (const verb of [
+      (key: string) => store.read(key, { now: T0 }),
+      (key: string) => store.update(key, 1, change, { now: T0 }),
+      (key: string) => store.touch(key, T0, T0, { now: T0 }),
+      (key: string) => store.delete(key, { now: T0 }),
+      (key: string) => store.replace(key, 1, recordOf(store, '42'), {}, { now: T0 }),
+    ]) {
+      const key = keyIn(store.shard('42'))
+      await server.cli('LPUSH', nameOf(key), 'a', 'b')
+      expect([{ corrupt: expect.any(String) }, 'gone', false, 'gone']).toContainEqual(await verb(key))
+    }
+    const key = keyIn(store.shard('42'))
+    await server.cli('HSET', nameOf(key), 'a', 'b')
+    expect(await store.create(recordOf(store, '42', { key }), { now: T0 })).toBe('collision')
+    expect(await store.read(key, { now: T0 })).toEqual({ corrupt: 'the key is not a string' })
+    expect(await server.cli('EXISTS', nameOf(key))).toBe('0')
+  })
+
+  it('does not keep a user out: an index or a minimum password version of another type is replaced', async () => {
+    const index = `coatcheck:{${store.shard('50')}}:u:50`
+    const floor = `coatcheck:{${store.shard('50')}}:v:50`
+    for (const [command, ...rest] of [
+      ['SET', 'x'],
+      ['LPUSH', 'x'],
+      ['HSET', 'x', 'y'],
+    ] as const) {
+      await server.cli('DEL', index, floor)
+      await server.cli(command, index, ...rest)
+      await server.cli(command, floor, ...rest)
+      expect(await store.listUser('50', 'session', { now: T0 })).toEqual([])
+      const record = recordOf(store, '50')
+      expect(await store.create(record, { now: T0 })).toBe('created')
+      expect(await store.listUser('50', 'session', { now: T0 })).toEqual([record])
+      await server.cli('DEL', index)
+      await server.cli(command, index, ...rest)
+      expect(
+        await store.deleteUser('50', { minPasswordVersion: 2, minPasswordVersionUntil: T0 + HOUR }, { now: T0 }),
+      ).toBe(0)
+      expect(await store.create(recordOf(store, '50'), { now: T0 })).toBe('stale-login')
+    }
+  })
+
+  it('never shows or ends another user’s session, even where an index names it', async () => {
+    const theirs = recordOf(store, '61')
+    await store.create(theirs, { now: T0 })
+    const key = store.shard('60') + theirs.key.slice(3)
+    const value = await server.cli('GET', nameOf(theirs.key))
+    await server.cli('SET', nameOf(key), value)
+    await server.cli('ZADD', `coatcheck:{${store.shard('60')}}:u:60`, '9999999999999', theirs.key.slice(3))
+    expect(await store.listUser('60', 'session', { now: T0 })).toEqual([])
+    expect(await store.deleteUser('60', { minPasswordVersionUntil: T0 }, { now: T0 })).toBe(0)
+    expect(await server.cli('EXISTS', nameOf(key))).toBe('1')
+  })
+
+  it('reaches the application as no session and an event, never as an error', async () => {
+    const session = await sessions.create({ user: { id: 70, name: 'ada' } })
+    await server.cli('SET', nameOf(session.key), 'gibberish')
+    events.length = 0
+    expect(await sessions.get(session.secret)).toBe(null)
+    expect(events).toContainEqual(expect.objectContaining({ type: 'corrupt-record', key: session.key }))
+    expect(await sessions.update(session, { a: 1 })).toBe(null)
+  })
+
+  it('never makes a read fail, whatever byte of a record changed', async () => {
+    const record = recordOf(store, '80', { userName: 'ada l', passwordVersion: 3, parent: null })
+    await store.create(record, { now: T0 })
+    const sound = Buffer.from((await server.cli('GET', nameOf(record.key))) as string)
+    const client = createClient({ url: server.url }).on('error', () => {})
+    await client.connect()
+    await fc.assert(
+      fc.asyncProperty(
+        fc.nat(sound.length - 1),
+        fc.integer({ min: 0, max: 255 }),
+        fc.boolean(),
+        async (at, byte, cut) => {
+          const bytes = Buffer.from(sound)
+          bytes[at] = byte
+          await client.sendCommand(['SET', nameOf(record.key), cut ? bytes.subarray(0, at) : bytes, 'PX', '100000'])
+          const found = await store.read(record.key, { now: T0 })
+          const sane =
+            found === null || 'corrupt' in found || ('key' in found && found.key === record.key && found.expiresAt > T0)
+          expect(sane).toBe(true)
+          if (found && 'corrupt' in found) expect(await client.exists(nameOf(record.key))).toBe(0)
+          expect(['updated', 'conflict', 'gone']).toContain(await store.update(record.key, 1, change, { now: T0 }))
+        },
+      ),
+      { numRuns: 300 },
+    )
+    client.destroy()
+  })
+
+  it('does not matter where two applications have a prefix each', async () => {
+    const other = new RedisStore(open.client, { prefix: 'other:' })
+    const record = recordOf(store, '90')
+    await store.create(record, { now: T0 })
+    expect(await other.read(record.key, { now: T0 })).toBe(null)
+    expect(await other.deleteUser('90', { minPasswordVersionUntil: T0 }, { now: T0 })).toBe(0)
+    expect(await store.read(record.key, { now: T0 })).toEqual(record)
+  })
+})
+
+describeEngine('redis', 'a Redis that evicts', () => {
+  let server: RedisServer
+  beforeAll(async () => {
+    server = await startRedis(['--maxmemory', '100mb'])
+  })
+  afterAll(() => server.stop())
+
+  it.each(['allkeys-lru', 'volatile-lru', 'allkeys-random', 'volatile-ttl'])('is refused under %s', async policy => {
+    await server.cli('CONFIG', 'SET', 'maxmemory-policy', policy)
+    const { client, close } = await STANDALONE['ioredis 6']!(server.url)
+    const store = new RedisStore(client)
+    const calls = [() => store.read(keyIn('abc'), { now: T0 }), () => store.create(recordOf(store, '1'), { now: T0 })]
+    for (const call of calls)
+      await expect(call()).rejects.toMatchObject({
+        code: 'ERR_SESSION_STORE',
+        outcome: 'not-applied',
+        message: expect.not.stringContaining('maxmemory'),
+        cause: {
+          message: expect.stringMatching(
+            `maxmemory-policy ${policy}.*set maxmemory-policy noeviction.*allowEviction: true`,
+          ),
+        },
+      })
+    const brave = new RedisStore(client, { allowEviction: true })
+    expect(await brave.create(recordOf(brave, '1'), { now: T0 })).toBe('created')
+    // Works by itself once it is set right.
+    await server.cli('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
+    expect(await store.create(recordOf(store, '1'), { now: T0 })).toBe('created')
+    await close()
+  })
+
+  it('is refused where one of the masters of a cluster evicts', async () => {
+    const cluster = await startRedisCluster()
+    try {
+      const { client, close } = await CLUSTER['ioredis 6 cluster']!(cluster.addresses)
+      const read = () => new RedisStore(client).read(keyIn('abc'), { now: T0, deadline: soon() })
+      expect(await read()).toBe(null)
+      for (const [name, value] of Object.entries({ maxmemory: '100mb', 'maxmemory-policy': 'allkeys-lru' }))
+        await cluster.masters[2]!.cli('CONFIG', 'SET', name, value)
+      await expect(read()).rejects.toMatchObject({
+        cause: { message: expect.stringContaining('maxmemory 104857600, ') },
+      })
+      await close()
+    } finally {
+      await cluster.stop()
+    }
+  })
+})
+
+// No Redis of our own answers so.
+describe('a Redis of others that tells', () => {
+  const reasonOf = (...lines: string[]) => {
+    const said = ['# Memory', 'used_memory:1', ...lines, 'x:y', ''].join('\r\n')
+    const sendCommand = async ([name]: string[]) => (name === 'INFO' ? said : null)
+    const store = new RedisStore({ isOpen: true, isReady: true, sendCommand } as never)
+    return store.read(keyIn('abc'), { now: T0, deadline: soon() }).then(
+      () => null,
+      error => error.cause.message as string,
+    )
+  }
+  it('no limit or no policy is worked on if what it tells is enough, and is refused otherwise', async () => {
+    expect(await reasonOf('maxmemory:0')).toBe(null)
+    expect(await reasonOf('maxmemory_policy:noeviction')).toBe(null)
+    expect(await reasonOf('maxmemory:100')).toContain('(maxmemory 100, maxmemory-policy undefined)')
+    expect(await reasonOf('maxmemory_policy:volatile-ttl')).toContain('(maxmemory undefined, ')
+    expect(await reasonOf('my_maxmemory:0', 'maxmemory:7', 'maxmemory_policy:volatile-lru')).toContain('(maxmemory 7, ')
+  })
+
+  it('nothing of it is away: a proxy that is starting answers so', async () => {
+    expect(await reasonOf()).toBe('INFO memory was not understood')
+  })
+})

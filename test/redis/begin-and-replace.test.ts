@@ -1,0 +1,332 @@
+import {
+  CLOCK_TOLERANCE,
+  FORWARD_LIFETIME,
+  type ReplaceOptions,
+  type SessionRecord,
+  SWEEP_MARGIN,
+} from 'coatcheck/custom-store'
+import { RedisStore } from 'coatcheck/stores/redis'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { LEAVE, PUT, UNDO } from '../../stores/redis/scripts.ts'
+import { redisForGroup } from '../support/redis/group.ts'
+import { anywhere, HOUR, keyIn, recordOf, soon, T0 } from '../support/redis/records.ts'
+import { keysGiven, runs, type Tap, tapped } from '../support/redis/tapped.ts'
+import { describeEngine } from '../support/services/engines.ts'
+
+const MINUTE = 60_000
+const nameOf = (key: string) => `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
+const call = (now = T0) => ({ now, deadline: soon() })
+const through: Tap = (_, send) => send()
+let users = 1000
+
+describeEngine('redis', 'a session that is begun, or replaces another', () => {
+  const redis = redisForGroup()
+  let tap: Tap
+  let store: RedisStore
+  /** The same server, taken for a cluster: a replacement on another shard takes its steps. */
+  let cluster: RedisStore
+  let user: string
+  beforeEach(async () => {
+    tap = through
+    const tapping: Tap = (command, send) => tap(command, send)
+    store = new RedisStore(tapped(redis.client, tapping))
+    cluster = new RedisStore(tapped(redis.client, tapping, true))
+    user = String(users++)
+    // A store that does not know the server's clock yet sends its first script twice.
+    for (const each of [store, cluster]) await each.delete(anywhere(), call())
+  })
+
+  const make = async (more: Partial<SessionRecord> = {}) => {
+    const record = recordOf(store, user, more)
+    expect(await store.create(record, call())).toBe('created')
+    return record
+  }
+  const anonymous = async (more: Partial<SessionRecord> = {}) => {
+    const record = recordOf(store, null, more)
+    expect(await store.create(record, call())).toBe('created')
+    return record
+  }
+  const read = ({ key }: SessionRecord) => store.read(key, call())
+  const isStored = async ({ key }: SessionRecord) => (await redis.client.exists(nameOf(key))) === 1
+  const indexOf = (id: string) => `coatcheck:{${store.shard(id)}}:u:${id}`
+  const members = () => redis.client.zrange(indexOf(user), '0', '-1')
+  const memberOf = ({ key }: SessionRecord) => key.slice(3)
+  /** What Redis keeps it for, in whole minutes: those that have begun count. */
+  const minutesOf = async (name: string) => Math.ceil((await redis.client.pttl(name)) / MINUTE)
+  const minutes = (ms: number) => ms / MINUTE
+  /** Members whose records are gone, as sessions leave them that ended by themselves. */
+  const bury = (count: number) =>
+    redis.client.eval(
+      `for i = 1, ARGV[1] do redis.call('ZADD', KEYS[1], 1795274465630 + i % 1000, string.format('%043d', i)) end return redis.call('PEXPIRE', KEYS[1], 1000000)`,
+      1,
+      indexOf(user),
+      count,
+    )
+  /** Counts the runs of a script, and how many keys each was given. */
+  const watch = (script: Parameters<typeof runs>[0]) => {
+    const seen: number[] = []
+    tap = (command, send) => {
+      if (runs(script, command)) seen.push(keysGiven(command).length)
+      return send()
+    }
+    return seen
+  }
+  /** Lets the nth run of a script fail with this answer of Redis. */
+  const fail = (script: Parameters<typeof runs>[0], message: string, nth = 1) => {
+    let seen = 0
+    tap = async (command, send) => {
+      if (runs(script, command) && ++seen === nth) throw new Error(message)
+      return send()
+    }
+  }
+
+  describe('is kept by Redis', () => {
+    it('five minutes longer than it lives', async () => {
+      const { key } = await make()
+      expect(await minutesOf(nameOf(key))).toBe(minutes(HOUR / 2 + SWEEP_MARGIN))
+    })
+
+    it('five minutes, where it had ended before it was written', async () => {
+      const past = { createdAt: T0 - 5 * HOUR, seenAt: T0 - 5 * HOUR }
+      const { key } = await make({ ...past, expiresAt: T0 - 3 * HOUR, absoluteExpiresAt: T0 - 2 * HOUR })
+      expect(await minutesOf(nameOf(key))).toBe(minutes(SWEEP_MARGIN))
+      expect(await minutesOf(indexOf(user))).toBe(minutes(SWEEP_MARGIN + CLOCK_TOLERANCE))
+    })
+
+    it('no longer than its absolute expiry, which the index outlives', async () => {
+      const { key } = await make()
+      expect(await minutesOf(indexOf(user))).toBe(minutes(12 * HOUR + SWEEP_MARGIN + CLOCK_TOLERANCE))
+      await store.touch(key, T0, T0 + 24 * HOUR, call())
+      expect(await minutesOf(nameOf(key))).toBe(minutes(12 * HOUR + SWEEP_MARGIN))
+    })
+
+    it('by no node whose clock is behind for longer than it may live', async () => {
+      const [seconds] = await redis.client.time()
+      const { key } = await make()
+      await store.touch(key, T0, T0 + HOUR, call(T0 - 24 * HOUR))
+      const kept = await redis.client.pttl(nameOf(key))
+      const reach = 12 * HOUR + SWEEP_MARGIN
+      expect(Math.ceil(kept / MINUTE)).toBeLessThanOrEqual(minutes(reach) + 1)
+      const [now, micros] = await redis.client.time()
+      expect(Number(now) * 1000 + Math.ceil(Number(micros) / 1000) + kept).toBeGreaterThanOrEqual(
+        Number(seconds) * 1000 + reach,
+      )
+    })
+
+    it('in the index of its user as long as any of them', async () => {
+      await make()
+      await make({ absoluteExpiresAt: T0 + HOUR })
+      expect(await minutesOf(indexOf(user))).toBe(minutes(12 * HOUR + SWEEP_MARGIN + CLOCK_TOLERANCE))
+    })
+
+    it('as a forward seven minutes longer than the grace, and five of margin', async () => {
+      const short = { expiresAt: T0 + 1000, absoluteExpiresAt: T0 + 1000 }
+      for (const [until, expected] of [
+        [T0 - HOUR, FORWARD_LIFETIME + SWEEP_MARGIN],
+        [T0 + HOUR, HOUR + FORWARD_LIFETIME + SWEEP_MARGIN],
+      ] as const) {
+        const old = await make(short)
+        const forward = { salt: 'abc', until }
+        expect(await store.replace(old.key, 1, recordOf(store, user), { forward }, call())).toBe('created')
+        expect(await minutesOf(nameOf(old.key))).toBe(minutes(expected))
+      }
+    })
+  })
+
+  it('takes from the index what is named there and gone', async () => {
+    await bury(3)
+    const record = await make()
+    expect(await members()).toEqual([memberOf(record)])
+  })
+
+  it('begins only while the series that it comes from is live, beside it on the shard of the user', async () => {
+    const series = await make({ kind: 'remember' })
+    await make({ parent: series.key })
+    await store.delete(series.key, call())
+    expect(await store.create(recordOf(store, user, { parent: series.key }), call())).toBe('orphan')
+    const elsewhere = recordOf(store, `${user}x`, { kind: 'remember' })
+    await store.create(elsewhere, call())
+    expect(await store.create(recordOf(store, user, { parent: elsewhere.key }), call())).toBe('orphan')
+    const ending = await make({ kind: 'remember' })
+    const late = recordOf(store, user, { parent: ending.key })
+    expect(await store.create(late, call(ending.expiresAt))).toBe('orphan')
+  })
+
+  describe('in the place of one on another shard of a cluster', () => {
+    const replace = (old: SessionRecord, record: SessionRecord, options: ReplaceOptions = {}, version = 1) =>
+      cluster.replace(old.key, version, record, options, call())
+    const nobody = () => recordOf(store, null)
+
+    it('is live when that has ended', async () => {
+      for (const record of [recordOf(store, user), nobody()]) {
+        const old = await anonymous()
+        expect(await replace(old, record)).toBe('created')
+        expect(await read(old)).toBe(null)
+        expect(await read(record)).toEqual(record)
+        expect(await minutesOf(nameOf(old.key))).toBe(minutes(FORWARD_LIFETIME + SWEEP_MARGIN))
+        // Repeated, as a caller does who got no answer.
+        expect(await replace(old, record)).toBe('created')
+      }
+      expect(await members()).toHaveLength(1)
+    })
+
+    it('takes one step where the shard is the same', async () => {
+      const old = await make()
+      const scripts = watch(PUT)
+      const forward = { salt: '', until: T0 }
+      const record = recordOf(store, user)
+      expect(await replace(old, record, { forward })).toBe('created')
+      expect(scripts).toHaveLength(1)
+      expect(await read(old)).toMatchObject({ movedTo: record.key })
+      expect(await members()).toEqual([memberOf(record)])
+    })
+
+    it('is the only one once the call is repeated that broke off before it had ended that one, or after', async () => {
+      for (const isEnded of [false, true])
+        for (const record of [recordOf(store, user), nobody()]) {
+          const old = await anonymous()
+          // As a process that dies: it takes nothing back.
+          tap = async (command, send) => {
+            if (runs(UNDO, command)) throw new Error('ECONNRESET')
+            if (!runs(LEAVE, command)) return send()
+            if (isEnded) await send()
+            throw new Error('ECONNRESET')
+          }
+          await expect(replace(old, record)).rejects.toMatchObject({ outcome: 'unknown' })
+          expect(await read(old)).toEqual(isEnded ? null : old)
+          tap = through
+          expect(await replace(old, record)).toBe('created')
+          expect(await read(record)).toEqual(record)
+          expect(await read(old)).toBe(null)
+        }
+    })
+
+    it('is not begun anew by a repeated call once it has ended', async () => {
+      const old = await anonymous()
+      const record = recordOf(store, user)
+      expect(await replace(old, record)).toBe('created')
+      await store.delete(record.key, call())
+      expect(await replace(old, record)).toBe('gone')
+      expect(await read(record)).toBe(null)
+    })
+
+    it('is removed where nobody knows whether that has ended', async () => {
+      const old = await anonymous()
+      const record = recordOf(store, user)
+      fail(LEAVE, 'ECONNRESET')
+      await expect(replace(old, record)).rejects.toMatchObject({ outcome: 'unknown' })
+      expect(await isStored(record)).toBe(false)
+      expect(await members()).toEqual([])
+      expect(await read(old)).toEqual(old)
+    })
+
+    it.each<[string, 'gone' | 'conflict', number, (old: SessionRecord) => unknown]>([
+      ['was never there', 'gone', 1, old => redis.client.del(nameOf(old.key))],
+      [
+        'has expired',
+        'gone',
+        1,
+        old => redis.client.del(nameOf(old.key)).then(() => anonymous({ ...old, writeId: 'another1', expiresAt: T0 })),
+      ],
+      [
+        'was replaced',
+        'gone',
+        1,
+        old => store.replace(old.key, 1, nobody(), { forward: { salt: '', until: T0 } }, call()),
+      ],
+      ['is damaged', 'gone', 1, old => redis.client.set(nameOf(old.key), 'gibberish')],
+      [
+        'is of another type',
+        'gone',
+        1,
+        old => redis.client.del(nameOf(old.key)).then(() => redis.client.lpush(nameOf(old.key), 'a')),
+      ],
+      ['has changed', 'conflict', 2, () => {}],
+    ])('is taken back where that %s', async (_, outcome, version, change) => {
+      for (const [record, options] of [
+        [recordOf(store, user), {}],
+        [nobody(), {}],
+        // What is to be said of the old one comes before a refusal of the new one.
+        [recordOf(store, user, { parent: keyIn(store.shard(user)) }), {}],
+      ] as const) {
+        const old = await anonymous()
+        await change(old)
+        expect(await replace(old, record, options, version)).toBe(outcome)
+        expect(await isStored(record)).toBe(false)
+        expect(await members()).toEqual([])
+      }
+    })
+
+    it('is taken back where that changed or ended meanwhile', async () => {
+      const changes: Record<string, (old: SessionRecord) => unknown> = {
+        conflict: ({ key, seenAt, expiresAt }) =>
+          store.update(key, 1, { data: '1', seenAt, expiresAt, writeId: 'another1' }, call()),
+        gone: ({ key }) => store.delete(key, call()),
+      }
+      for (const [outcome, change] of Object.entries(changes)) {
+        const old = await anonymous()
+        const record = recordOf(store, user)
+        tap = async (command, send) => {
+          if (runs(LEAVE, command)) await change(old)
+          return send()
+        }
+        expect(await replace(old, record)).toBe(outcome)
+        expect(await isStored(record)).toBe(false)
+        expect(await members()).toEqual([])
+      }
+    })
+
+    it('is refused as it would be on the same shard, and that one lives on', async () => {
+      const first = await make()
+      const old = await anonymous()
+      expect(await replace(old, { ...recordOf(store, user), key: first.key })).toBe('collision')
+      const parent = keyIn(store.shard(user))
+      expect(await replace(old, recordOf(store, user, { parent }))).toBe('orphan')
+      await store.deleteUser(user, { minPasswordVersion: 2, minPasswordVersionUntil: T0 + HOUR }, call())
+      expect(await replace(old, recordOf(store, user))).toBe('stale-login')
+      expect(await read(old)).toEqual(old)
+      expect(await members()).toEqual([])
+    })
+
+    it('is ended by a logout everywhere that comes before the last step', async () => {
+      const old = await anonymous()
+      const record = recordOf(store, user)
+      tap = async (command, send) => {
+        if (runs(LEAVE, command)) await store.deleteUser(user, { minPasswordVersionUntil: T0 + HOUR }, call())
+        return send()
+      }
+      expect(await replace(old, record)).toBe('created')
+      expect(await Promise.all([old, record].map(read))).toEqual([null, null])
+      expect(await members()).toEqual([])
+    })
+
+    it('keeps the series that both come from', async () => {
+      const series = await make({ kind: 'remember' })
+      const old = await make({ parent: series.key })
+      const record = recordOf(store, `${user}x`, { parent: series.key })
+      expect(await replace(old, record)).toBe('created')
+      expect(await read(record)).toEqual(record)
+      expect(await read(old)).toBe(null)
+    })
+
+    it('fails where nobody can tell what became of that one', async () => {
+      const old = await anonymous()
+      const record = recordOf(store, user, { parent: anywhere() })
+      tap = async (command, send) => {
+        if (command[0] === 'GET') throw new Error('NOPERM no right to get')
+        return send()
+      }
+      await expect(replace(old, record)).rejects.toMatchObject({ outcome: 'not-applied' })
+    })
+
+    it('is taken back where the end of that one is refused, and the error says that something was written', async () => {
+      const old = await anonymous()
+      fail(PUT, 'OOM command not allowed')
+      await expect(replace(old, recordOf(store, user))).rejects.toMatchObject({ outcome: 'not-applied' })
+      fail(LEAVE, 'OOM command not allowed')
+      const record = recordOf(store, user)
+      await expect(replace(old, record)).rejects.toMatchObject({ outcome: 'unknown' })
+      expect([await read(old), await read(record)]).toEqual([old, null])
+    })
+  })
+})

@@ -1,0 +1,241 @@
+import { SessionManager } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { RedisStore } from 'coatcheck/stores/redis'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { type OpenClient, STANDALONE } from '../support/redis/clients.ts'
+import { HOUR, recordOf, soon, T0, writeId } from '../support/redis/records.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { until } from '../support/services/process.ts'
+import { type FaultProxy, startProxy } from '../support/services/proxy.ts'
+import { type RedisServer, startRedis } from '../support/services/redis.ts'
+
+let users = 100
+const CLIENTS = ['node-redis 6', 'ioredis 6', 'node-redis 6 pool', 'node-redis 5', 'ioredis 5']
+/** A release whose successor is asked for more. */
+const isOlder = (name: string) => /5/.test(name) && process.env.COATCHECK_LONG !== '1'
+
+describeEngine('redis', 'a connection that breaks', () => {
+  let server: RedisServer
+  let direct: OpenClient
+  let witness: RedisStore
+  beforeAll(async () => {
+    server = await startRedis()
+    direct = await STANDALONE['node-redis 6']!(server.url)
+    witness = new RedisStore(direct.client)
+  })
+  afterAll(async () => {
+    await direct.close()
+    await server.stop()
+  })
+
+  describe.each(CLIENTS)('under %s with its default settings', name => {
+    let proxy: FaultProxy
+    let store: RedisStore
+    let close: () => Promise<void>
+    const connect = async () => {
+      const proxy = await startProxy(server.port)
+      const open = await STANDALONE[name]!(`redis://127.0.0.1:${proxy.port}`)
+      const store = new RedisStore(open.client)
+      // The server's clock and the scripts are known from here on.
+      await store.delete(recordOf(store, '1').key, { now: T0 })
+      const close = async () => {
+        await open.close()
+        await proxy.stop()
+      }
+      return { proxy, store, close }
+    }
+    beforeEach(async () => {
+      ;({ proxy, store, close } = await connect())
+    })
+    afterEach(() => close())
+    const again = (through = store) =>
+      until('the client being back', () => through.read(recordOf(through, '1').key, { now: T0, deadline: soon() }))
+
+    let user = ''
+    beforeEach(() => {
+      user = String(users++)
+    })
+    type Verb = (record: SessionRecord) => { first: () => Promise<unknown>; answer: unknown; repeated?: unknown }
+    const verbs: Record<string, Verb> = {
+      create: () => {
+        const made = recordOf(store, user, { passwordVersion: 1 })
+        return {
+          first: () => store.create(made, { now: T0, deadline: soon() }),
+          answer: 'created',
+        }
+      },
+      update: ({ key }) => {
+        const change = { data: '1', seenAt: T0, expiresAt: T0 + HOUR, writeId: writeId() }
+        return { first: () => store.update(key, 1, change, { now: T0, deadline: soon() }), answer: 'updated' }
+      },
+      touch: ({ key }) => ({
+        first: () => store.touch(key, T0 + 1, T0 + HOUR, { now: T0, deadline: soon() }),
+        answer: 'touched',
+      }),
+      'replace with a forward': ({ key }) => {
+        const made = recordOf(store, user, { passwordVersion: 1 })
+        const options = { forward: { salt: '', until: T0 } }
+        return {
+          first: () => store.replace(key, 1, made, options, { now: T0, deadline: soon() }),
+          answer: 'created',
+        }
+      },
+      'replace without one': ({ key }) => {
+        const made = recordOf(store, `${user}8`)
+        return {
+          first: () => store.replace(key, 1, made, {}, { now: T0, deadline: soon() }),
+          answer: 'created',
+        }
+      },
+      delete: ({ key }) => ({
+        first: () => store.delete(key, { now: T0, deadline: soon() }),
+        answer: true,
+        repeated: false,
+      }),
+      deleteUser: () => ({
+        first: () =>
+          store.deleteUser(
+            user,
+            { minPasswordVersion: 1, minPasswordVersionUntil: T0 + 1 },
+            { now: T0, deadline: soon() },
+          ),
+        answer: 1,
+        repeated: 0,
+      }),
+    }
+    it.each(Object.entries(verbs))(
+      'after %s was executed and before the answer: the same call repeated agrees',
+      async (verb, prepare) => {
+        const record = recordOf(store, user, { passwordVersion: 1 })
+        await witness.create(record, { now: T0 })
+        const { first, answer, repeated = answer } = prepare(record)
+        const lost = proxy.loseAnswerTo('EVALSHA')
+        const outcome = await first().catch(error => error)
+        await lost
+        // node-redis gives up, ioredis sends the command again by itself.
+        if (outcome instanceof Error) expect(outcome).toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'unknown' })
+        else expect([answer, repeated]).toContainEqual(outcome)
+        await again()
+        expect([answer, repeated]).toContainEqual(await first())
+        const stored = await witness.read(record.key, { now: T0 })
+        if (verb === 'update') expect(stored).toMatchObject({ version: 2, data: '1' })
+        else if (verb === 'touch') expect(stored).toMatchObject({ version: 1, expiresAt: T0 + HOUR })
+        else if (verb === 'create') expect(await witness.listUser(user, 'session', { now: T0 })).toHaveLength(2)
+        else if (/^delete/.test(verb)) expect(stored).toBe(null)
+        else if (verb === 'replace with a forward') {
+          expect(stored).toHaveProperty('movedTo')
+          expect(await witness.listUser(user, 'session', { now: T0 })).toHaveLength(1)
+        } else {
+          expect(stored).toBe(null)
+          expect(await witness.listUser(`${user}8`, 'session', { now: T0 })).not.toEqual([])
+        }
+      },
+    )
+
+    it('runs nothing whose caller has given up, although the client sends it again', async () => {
+      const record = recordOf(store, user)
+      await witness.create(record, { now: T0 })
+      const call = () => ({ now: T0, deadline: performance.now() + 150 })
+      const change = () => ({ data: 'late', seenAt: T0, expiresAt: T0, writeId: writeId() })
+      const verbs: ((store: RedisStore) => Promise<unknown>)[] = [
+        store => store.update(record.key, 1, change(), call()),
+        store => store.touch(record.key, T0 + 1, T0 + HOUR, call()),
+        store => store.delete(record.key, call()),
+        store => store.deleteUser(user, { minPasswordVersionUntil: T0 }, call()),
+        store => store.create(recordOf(store, user), call()),
+        store => store.replace(record.key, 1, recordOf(store, user), {}, call()),
+      ]
+      await Promise.all(
+        verbs.map(async verb => {
+          const { proxy, store, close } = await connect()
+          const lost = proxy.loseRequest('EVALSHA')
+          const given = verb(store).catch(error => error)
+          await lost
+          await new Promise(resolve => setTimeout(resolve, 200))
+          await proxy.heal()
+          expect(await given).toMatchObject({ code: 'ERR_SESSION_STORE' })
+          await again(store)
+          await close()
+        }),
+      )
+      expect(await witness.listUser(user, 'session', { now: T0 })).toEqual([record])
+    })
+
+    if (isOlder(name)) return
+
+    it('counts every increment once', async () => {
+      const sessions = new SessionManager({ store, initial: () => ({ n: 0 }) })
+      let session = await sessions.create({ user: { id: Number(user), name: 'ada' } })
+      const { secret } = session
+      let unknown = 0
+      for (let i = 0; i < 12; i++) {
+        if (i % 3 === 0) void proxy.loseAnswerTo('EVALSHA')
+        const increment = sessions.update(session, draft => {
+          draft.n++
+        })
+        await increment.catch(error => {
+          expect(error).toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'unknown' })
+          unknown++
+        })
+        session = (await until('an answer', () => sessions.get(secret))) as typeof session
+      }
+      // The proxy lets every one be executed whose answer it loses.
+      expect(session.data.n).toBe(12)
+      expect(unknown).toBe(name.startsWith('ioredis') ? 0 : 4)
+      await sessions.close()
+    })
+
+    it('does not know whether a write came through that another node overtook, and runs no change twice', async () => {
+      const sessions = new SessionManager({
+        store,
+        initial: () => ({ credit: 100, theme: 'light' }),
+        storeTimeout: '30s',
+      })
+      const others = new SessionManager({ store: witness, initial: () => ({ credit: 100, theme: 'light' }) })
+      const overtaken = async (work: () => Promise<unknown>, meanwhile: () => Promise<unknown>) => {
+        const lost = proxy.loseAnswerTo('EVALSHA')
+        const given = work().catch(error => error)
+        await lost
+        proxy.sever()
+        await meanwhile()
+        await proxy.heal()
+        expect(await given).toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'unknown' })
+        await again()
+      }
+      const session = await sessions.create({ user: { id: Number(user), name: 'ada' } })
+      const pay = () =>
+        sessions.update(session, draft => {
+          draft.credit -= 10
+        })
+      await overtaken(pay, () => others.update(session, { theme: 'dark' }))
+      expect(await others.get(session.secret)).toMatchObject({ data: { credit: 90, theme: 'dark' } })
+      await overtaken(pay, () => others.destroy(session.secret))
+      const change = () => ({ data: '2', seenAt: T0, expiresAt: T0 + HOUR, writeId: writeId() })
+      const call = () => ({ now: T0, deadline: soon() })
+      const made = recordOf(store, user)
+      await overtaken(
+        () => store.create(made, call()),
+        () => witness.update(made.key, 1, change(), call()),
+      )
+      const next = recordOf(store, user)
+      await overtaken(
+        () => store.replace(made.key, 2, next, {}, call()),
+        () => witness.update(next.key, 1, change(), call()),
+      )
+      await Promise.all([sessions.close(), others.close()])
+    })
+
+    it('does not say that nothing was written where the client sent a write again, and too late', async () => {
+      const record = recordOf(store, user)
+      const lost = proxy.loseAnswerTo('EVALSHA')
+      const deadline = performance.now() + 1000
+      const made = store.create(record, { now: T0, deadline }).catch(error => error)
+      await lost
+      proxy.sever()
+      await new Promise(resolve => setTimeout(resolve, deadline + 50 - performance.now()))
+      await proxy.heal()
+      expect(await made).toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'unknown' })
+      expect(await witness.read(record.key, { now: T0 })).toEqual(record)
+    })
+  })
+})

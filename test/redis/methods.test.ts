@@ -1,0 +1,331 @@
+import type { SessionStoreError } from 'coatcheck'
+import { type SessionRecord, SWEEP_MARGIN } from 'coatcheck/custom-store'
+import { RedisStore, type RedisStoreOptions } from 'coatcheck/stores/redis'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { DISCARD, WRITE } from '../../stores/redis/scripts.ts'
+import { redisForGroup } from '../support/redis/group.ts'
+import { anywhere, HOUR, keyIn, recordOf, soon, T0, writeId } from '../support/redis/records.ts'
+import { runs, type Tap, tapped } from '../support/redis/tapped.ts'
+import { describeEngine } from '../support/services/engines.ts'
+
+const MINUTE = 60_000
+const nameOf = (key: string) => `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
+const call = (now = T0) => ({ now, deadline: soon() })
+const failure = (work: Promise<unknown>) => work.then(String, (error: SessionStoreError) => error)
+
+describeEngine('redis', 'the Redis store', () => {
+  const redis = redisForGroup()
+  let tap: Tap
+  let seen: string[][]
+  let store: RedisStore
+  const tapping: Tap = (command, send) => {
+    seen.push(command)
+    return tap(command, send)
+  }
+  const open = (options: RedisStoreOptions = {}, isCluster = false) =>
+    new RedisStore(tapped(redis.client, tapping, isCluster), options)
+  /** The commands that were sent, but for those that a store asks first. */
+  const commands = () => seen.map(([command]) => command)
+  beforeEach(async () => {
+    seen = []
+    tap = (_, send) => send()
+    store = open()
+    await store.delete(anywhere(), call())
+    seen = []
+  })
+  const make = async (more: Partial<SessionRecord> = {}) => {
+    const record = recordOf(store, null, more)
+    expect(await store.create(record, call())).toBe('created')
+    return record
+  }
+  const exists = async (key: string) => (await redis.client.exists(nameOf(key))) === 1
+  /** Lets this command fail. */
+  const fail = (failing: string, message: string) => {
+    tap = async ([command], send) => {
+      if (command === failing) throw new Error(message)
+      return send()
+    }
+  }
+  const change = (more = {}) => ({ data: 'new', seenAt: T0 + 1, expiresAt: T0 + HOUR, writeId: writeId(), ...more })
+
+  describe('as it is opened', () => {
+    it('writes under "coatcheck:", unless it is told another prefix', async () => {
+      const record = await make()
+      expect(await exists(record.key)).toBe(true)
+      expect(await open({ prefix: 'b:' }).read(record.key, call())).toBe(null)
+    })
+
+    it('asks whether Redis evicts until it is told, and never again', async () => {
+      const fresh = open()
+      fail('INFO', 'read ECONNRESET')
+      const errors = await Promise.all([
+        failure(fresh.read(anywhere(), call())),
+        failure(fresh.delete(anywhere(), call())),
+      ])
+      expect(errors).toMatchObject([
+        { operation: 'read', outcome: 'not-applied', cause: { message: 'read ECONNRESET' } },
+        { operation: 'delete', outcome: 'not-applied' },
+      ])
+      expect(new Set(commands())).toEqual(new Set(['INFO']))
+      tap = (_, send) => send()
+      await fresh.read(anywhere(), call())
+      seen = []
+      await Promise.all([fresh.read(anywhere(), call()), fresh.touch(anywhere(), T0, T0, call())])
+      expect(commands()).not.toContain('INFO')
+    })
+
+    it('is not locked by a question that never got an answer', async () => {
+      const fresh = open()
+      tap = ([command], send) => (command === 'INFO' ? new Promise(() => {}) : send())
+      void fresh.read(anywhere(), call())
+      tap = (_, send) => send()
+      expect(await fresh.read(anywhere(), call())).toBe(null)
+    })
+
+    it('lets each call try for as long as it has time, whichever asked first', async () => {
+      const fresh = open()
+      fail('INFO', 'LOADING Redis is loading the dataset in memory')
+      const first = failure(fresh.read(anywhere(), { now: T0, deadline: performance.now() + 200 }))
+      const patient = fresh.read(anywhere(), call())
+      expect(await first).toMatchObject({ cause: { message: expect.stringMatching(/LOADING/) } })
+      tap = (_, send) => send()
+      expect(await patient).toBe(null)
+    })
+
+    it('does not ask that where it may evict', async () => {
+      await open({ allowEviction: true }).read(anywhere(), call())
+      expect(commands()).toEqual(['GET'])
+    })
+
+    it('names the verb that failed because Redis evicts', async () => {
+      fail('INFO', 'read ECONNRESET')
+      const fresh = open()
+      expect(await failure(fresh.update(anywhere(), 1, change(), call()))).toMatchObject({
+        operation: 'update',
+        outcome: 'not-applied',
+      })
+      expect(await failure(fresh.listUser('1', 'session', call()))).toMatchObject({ operation: 'listUser' })
+    })
+  })
+
+  describe('stores only what can be found again', () => {
+    it('on the shard of its user', async () => {
+      const strange = { ...recordOf(store, '7'), key: keyIn(store.shard('8')) }
+      const error = new TypeError("the key of a user's session must begin with shard(userId)")
+      await expect(store.create(strange, call())).rejects.toEqual(error)
+      const old = await make()
+      await expect(store.replace(old.key, 1, strange, {}, call())).rejects.toEqual(error)
+      expect(await store.read(old.key, call())).toEqual(old)
+    })
+  })
+
+  describe('reads', () => {
+    it('no session where a client answers nothing at all', async () => {
+      tap = ([command], send) => (command === 'GET' ? Promise.resolve(undefined) : send())
+      expect(await store.read(anywhere(), call())).toBe(null)
+      expect(commands()).toEqual(['GET'])
+    })
+
+    it('nothing of what has ended for another, and removes what is damaged', async () => {
+      const { key } = await make()
+      await redis.client.set(nameOf(key), 'x writeid123')
+      expect(await store.read(key, call())).toBe(null)
+      expect(await exists(key)).toBe(true)
+      await redis.client.set(nameOf(key), 'gibberish')
+      expect(await store.read(key, call())).toEqual({ corrupt: 'the header line is missing or malformed' })
+      expect(await exists(key)).toBe(false)
+      await redis.client.lpush(nameOf(key), 'a')
+      expect(await store.read(key, call())).toEqual({ corrupt: 'the key is not a string' })
+      expect(await exists(key)).toBe(false)
+    })
+
+    it('what is damaged as that, also where it cannot be removed now', async () => {
+      const { key } = await make()
+      await redis.client.set(nameOf(key), 'gibberish')
+      await redis.client.config('SET', 'min-replicas-to-write', '1')
+      expect(await store.read(key, call())).toEqual({ corrupt: 'the header line is missing or malformed' })
+      await redis.client.config('SET', 'min-replicas-to-write', '0')
+      expect(await exists(key)).toBe(true)
+    })
+
+    it('nothing as damaged that Redis does not find there: an error, or what is there by now', async () => {
+      const record = await make()
+      tap = async ([name], send) => (name === 'GET' ? 'QUEUED' : send())
+      await expect(store.read(record.key, call())).rejects.toMatchObject({
+        cause: { message: 'the value that was read is not the one that the server has' },
+      })
+      tap = async ([name], send) => (name === 'GET' || name === 'EVALSHA' ? 'QUEUED' : send())
+      await expect(store.read(record.key, call())).rejects.toMatchObject({
+        cause: { message: 'the answer of a script was not understood' },
+      })
+      let times = 0
+      tap = async ([name], send) => (name === 'GET' && times++ === 0 ? 'QUEUED' : send())
+      expect(await store.read(record.key, call())).toEqual(record)
+      times = 0
+      expect(await store.read(record.key, call(record.expiresAt))).toBe(null)
+      await store.delete(record.key, call())
+      times = 0
+      expect(await store.read(record.key, call())).toBe(null)
+    })
+
+    it('an error where no answer says whether what was read is there', async () => {
+      const { key } = await make()
+      await redis.client.set(nameOf(key), 'gibberish')
+      tap = async (command, send) => {
+        if (runs(DISCARD, command)) throw new Error('read ECONNRESET')
+        return send()
+      }
+      await expect(store.read(key, call())).rejects.toMatchObject({ cause: { message: 'read ECONNRESET' } })
+    })
+
+    it('what is damaged and no UTF-8 as damaged, however long it is', async () => {
+      const { key } = await make()
+      for (const garbage of [
+        Buffer.from([0x73, 0xff, 0xfe]),
+        Buffer.alloc(100_000, 'gib\xff\xe4\xa0berish', 'latin1'),
+      ]) {
+        await redis.client.set(nameOf(key), garbage)
+        expect(await store.read(key, call())).toEqual({ corrupt: 'the header line is missing or malformed' })
+        expect(await exists(key)).toBe(false)
+      }
+    })
+
+    it('removes nothing that has taken the place of what was damaged', async () => {
+      const record = await make()
+      const sound = (await redis.client.get(nameOf(record.key)))!
+      await redis.client.set(nameOf(record.key), 'gibberish')
+      tap = async (command, send) => {
+        if (runs(DISCARD, command)) await redis.client.set(nameOf(record.key), sound)
+        return send()
+      }
+      expect(await store.read(record.key, call())).toEqual(record)
+    })
+
+    it('an error where a proxy answers one in the place of one key', async () => {
+      const [sound, away] = [await make(), await make()]
+      tap = async ([name], send) => {
+        const answer = await send()
+        if (name !== 'MGET') return answer
+        return (answer as unknown[]).map((value, i) => (i === 1 ? new Error('upstream failure') : value))
+      }
+      const both = await Promise.allSettled([sound, away].map(({ key }) => store.read(key, call())))
+      expect(both).toMatchObject([{ value: sound }, { reason: { code: 'ERR_SESSION_STORE' } }])
+    })
+
+    it('a list without what is of another type', async () => {
+      const [record, odd] = [recordOf(store, 'typed'), recordOf(store, 'typed')]
+      for (const each of [record, odd]) await store.create(each, call())
+      await redis.client.del(nameOf(odd.key))
+      await redis.client.lpush(nameOf(odd.key), 'x')
+      expect(await store.listUser('typed', 'session', call())).toEqual([record])
+    })
+
+    it('no list that misses what a proxy could not ask for', async () => {
+      const all = [recordOf(store, 'listed'), recordOf(store, 'listed')]
+      for (const record of all) await store.create(record, call())
+      const listed = () => store.listUser('listed', 'session', call())
+      tap = async ([name], send) => {
+        const answer = await send()
+        return name === 'MGET' ? [new Error('upstream failure'), ...(answer as unknown[]).slice(1)] : answer
+      }
+      await expect(listed()).rejects.toMatchObject({ cause: { message: 'upstream failure' } })
+      tap = (_, send) => send()
+      expect(new Set((await listed()).map(({ key }) => key))).toEqual(new Set(all.map(({ key }) => key)))
+      for (const odd of ['ZRANGE', 'MGET']) {
+        tap = async ([name], send) => (name === odd ? 'QUEUED' : send())
+        await expect(listed()).rejects.toMatchObject({ cause: { message: `the answer of ${odd} was not understood` } })
+      }
+    })
+
+    it('again what Redis cannot give in this moment, and no other', async () => {
+      const record = await make()
+      for (const [message, expected] of [
+        ['LOADING the data', ['GET', 'GET']],
+        ['OOM command not allowed', ['GET']],
+      ] as const) {
+        let refusals = 1
+        tap = async ([command], send) => {
+          if (command === 'GET' && refusals-- > 0) throw new Error(message)
+          return send()
+        }
+        seen = []
+        const answer = await store.read(record.key, call()).catch(error => error)
+        expect(commands()).toEqual(expected)
+        if (expected.length === 2) expect(answer).toEqual(record)
+        else expect(answer).toMatchObject({ operation: 'read', outcome: 'not-applied', cause: { message } })
+      }
+    })
+  })
+
+  describe('changes', () => {
+    it('a live session of the version that it is told', async () => {
+      const record = await make()
+      const made = change()
+      expect(await store.update(record.key, 2, made, call())).toBe('conflict')
+      expect(await store.update(record.key, 1, made, call())).toBe('updated')
+      const { data, seenAt, expiresAt, writeId } = made
+      expect(await store.read(record.key, call())).toEqual({ ...record, data, seenAt, expiresAt, writeId, version: 2 })
+      expect(Math.ceil((await redis.client.pttl(nameOf(record.key))) / MINUTE)).toBe((HOUR + SWEEP_MARGIN) / MINUTE)
+      // Repeated, as a caller does who got no answer.
+      expect(await store.update(record.key, 1, made, call())).toBe('updated')
+      expect(await store.update(record.key, 2, change(), call(expiresAt))).toBe('gone')
+    })
+
+    it('and takes nothing back: not when it was seen, not when it ends, and not how long Redis keeps it', async () => {
+      const record = await make()
+      const later = { seenAt: T0 + 10, expiresAt: T0 + 2 * HOUR }
+      expect(await store.touch(record.key, later.seenAt, later.expiresAt, call())).toBe('touched')
+      // A node whose clock is ahead asks for less.
+      const ahead = call(T0 + HOUR)
+      const earlier = { seenAt: T0 + 5, expiresAt: T0 + HOUR }
+      expect(await store.touch(record.key, earlier.seenAt, earlier.expiresAt, ahead)).toBe('touched')
+      expect(await store.update(record.key, 1, change(earlier), ahead)).toBe('updated')
+      expect(await store.read(record.key, call())).toMatchObject(later)
+      expect(Math.ceil((await redis.client.pttl(nameOf(record.key))) / MINUTE)).toBe((2 * HOUR + SWEEP_MARGIN) / MINUTE)
+      expect(await store.update(record.key, 2, change({ expiresAt: T0 + 24 * HOUR }), call())).toBe('updated')
+      expect(await store.read(record.key, call())).toMatchObject({ expiresAt: record.absoluteExpiresAt })
+    })
+
+    it('says whether anything was written where it fails', async () => {
+      const { key } = await make()
+      const failing = async (message: string) => {
+        tap = async (command, send) => {
+          if (command[0] === 'GET' || command[0] === 'ZRANGE' || runs(WRITE, command)) throw new Error(message)
+          return send()
+        }
+        return (await Promise.all([
+          failure(store.update(key, 1, change(), call())),
+          failure(store.listUser('1', 'session', call())),
+        ])) as SessionStoreError[]
+      }
+      expect((await failing('OOM command not allowed')).map(({ outcome }) => outcome)).toEqual([
+        'not-applied',
+        'not-applied',
+      ])
+      expect((await failing('read ECONNRESET')).map(({ outcome }) => outcome)).toEqual(['unknown', 'not-applied'])
+    })
+  })
+
+  it('names in each error the verb that failed', async () => {
+    const record = recordOf(store, '1')
+    tap = async () => {
+      throw new Error('read ECONNRESET')
+    }
+    const verbs: Record<string, () => Promise<unknown>> = {
+      create: () => store.create(record, call()),
+      replace: () => store.replace(anywhere(), 1, record, {}, call()),
+      read: () => store.read(record.key, call()),
+      update: () => store.update(record.key, 1, change(), call()),
+      touch: () => store.touch(record.key, T0, T0, call()),
+      delete: () => store.delete(record.key, call()),
+      deleteUser: () => store.deleteUser('1', { minPasswordVersionUntil: T0 }, call()),
+      listUser: () => store.listUser('1', 'session', call()),
+      scan: () => store.scan(null, 10, call()),
+    }
+    for (const [operation, verb] of Object.entries(verbs))
+      expect(await failure(verb())).toMatchObject({
+        operation,
+        outcome: ['read', 'listUser', 'scan'].includes(operation) ? 'not-applied' : 'unknown',
+      })
+  })
+})

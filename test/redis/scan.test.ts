@@ -1,0 +1,277 @@
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { RedisStore } from 'coatcheck/stores/redis'
+import { createClient } from 'redis'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from '../support/redis/clients.ts'
+import { HOUR, keyIn, recordOf, soon, T0 } from '../support/redis/records.ts'
+import { everyShape } from '../support/redis/shapes.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { until } from '../support/services/process.ts'
+import {
+  type RedisServer,
+  sharedRedisCluster,
+  startRedis,
+  startRedisCluster,
+  startRedisSentinels,
+} from '../support/services/redis.ts'
+
+const nameOf = (key: string, prefix = 'coatcheck:') => `${prefix}{${key.slice(0, 3)}}:${key.slice(3)}`
+const at = (now = T0) => ({ now, deadline: soon() })
+type Between = (page: number, cursor: string | null) => unknown
+
+/** All keys that a walk meets, with what it says of them; `between` is called after each page. */
+async function walk(open: () => RedisStore, limit: number, between: Between = () => {}) {
+  const records = new Map<string, SessionRecord>()
+  const forwards = new Set<string>()
+  let pages = 0
+  for (let cursor: string | null = null; ; ) {
+    const page = await open().scan(cursor, limit, at(T0 + 1))
+    for (const record of page.records) records.set(record.key, record)
+    for (const key of page.forwards) forwards.add(key)
+    cursor = page.next
+    await between(++pages, cursor)
+    if (cursor === null) return { records, forwards, pages }
+  }
+}
+
+async function fill(store: RedisStore, count: number): Promise<SessionRecord[]> {
+  const records = Array.from({ length: count }, (_, i) =>
+    recordOf(store, i % 3 === 0 ? null : `u${i % 40}`, {
+      kind: i % 5 === 1 ? 'remember' : 'session',
+      data: `{"n":"é${i}"}`,
+    }),
+  )
+  await Promise.all(records.map(record => store.create(record, at())))
+  return records
+}
+const keysOf = (records: Iterable<{ key: string }>) => [...records].map(({ key }) => key).sort()
+
+describeEngine('redis', 'a walk over all sessions with every client', () => {
+  it.each(everyShape())('meets every live record and every forward, with %s', async (name, open) => {
+    const { client, close } = await open()
+    const store = new RedisStore(client, { prefix: `${name.replaceAll(' ', '-')}:` })
+    const records = await fill(store, 150)
+    const expired = recordOf(store, 'u1', { expiresAt: T0 + 1, absoluteExpiresAt: T0 + 1 })
+    await store.create(expired, at())
+    const [old, ended] = records.filter(({ userId }) => userId === 'u4') as [SessionRecord, SessionRecord]
+    const next = recordOf(store, 'u4')
+    await store.replace(old.key, 1, next, { forward: { salt: '', until: T0 } }, at())
+    await store.delete(ended.key, at())
+    await store.deleteUser('u5', { minPasswordVersion: 2, minPasswordVersionUntil: T0 + HOUR }, at())
+    const living = [...records, next].filter(record => record !== old && record !== ended && record.userId !== 'u5')
+    for (const limit of [1000, 7]) {
+      const found = await walk(() => store, limit)
+      expect([...found.records.values()].sort(byKey)).toEqual([...living].sort(byKey))
+      expect([...found.forwards]).toEqual([old.key])
+    }
+    await close()
+  })
+  const byKey = (a: SessionRecord, b: SessionRecord) => (a.key < b.key ? -1 : 1)
+})
+
+describeEngine('redis', 'a walk over one server', () => {
+  let server: RedisServer
+  let open: OpenClient
+  beforeAll(async () => {
+    server = await startRedis(['--save', '3600 1'])
+    open = await STANDALONE['node-redis 6']!(server.url)
+  })
+  afterAll(async () => {
+    await open.close()
+    await server.stop()
+  })
+
+  it.each(['a*', 'b?', '[c]', '[^d]', 'e\\', '\\*', 'ü', '', 'c-'])(
+    'keeps to its own prefix, %j, beside others and another application',
+    async prefix => {
+      await server.cli('FLUSHALL')
+      const store = new RedisStore(open.client, { prefix })
+      const records = await fill(store, 20)
+      for (const other of ['ab', 'bb', 'c', 'd', 'e', 'x', 'a*:', 'üü'].filter(other => other !== prefix))
+        await fill(new RedisStore(open.client, { prefix: other }), 3)
+      await server.cli('SET', 'session:1', 'x')
+      await server.cli('HSET', `${prefix}{abc}:${'x'.repeat(43)}`, 'a', 'b')
+      await server.cli('SET', `${prefix}{abc}:u:${'x'.repeat(41)}`, 'an index with a long user ID')
+      await server.cli('SET', nameOf(keyIn('abc'), prefix), 'gibberish')
+      const found = await walk(() => store, 10)
+      // An empty prefix is the end of every other one.
+      expect(keysOf(found.records.values())).toEqual(expect.arrayContaining(keysOf(records)))
+      if (prefix !== '') expect(found.records.size).toBe(20)
+      expect([...found.forwards]).toEqual([])
+    },
+  )
+
+  it('answers no more than it was asked for, about, and goes on in another process', async () => {
+    await server.cli('FLUSHALL')
+    const records = await fill(new RedisStore(open.client), 300)
+    const other = await STANDALONE['ioredis 6']!(server.url)
+    const stores = [new RedisStore(open.client), new RedisStore(other.client)]
+    let turn = 0
+    const sizes: number[] = []
+    const found = new Set<string>()
+    for (let cursor: string | null = null; ; ) {
+      const page = await stores[turn++ % 2]!.scan(cursor, 20, at())
+      sizes.push(page.records.length)
+      for (const { key } of page.records) found.add(key)
+      cursor = page.next
+      if (cursor === null) break
+    }
+    expect([...found].sort()).toEqual(keysOf(records))
+    expect(Math.max(...sizes)).toBeLessThan(40)
+    expect(sizes.length).toBeGreaterThan(10)
+    await other.close()
+  })
+
+  it('meets what stands there all the time, however much is made and ended meanwhile', async () => {
+    await server.cli('FLUSHALL')
+    const store = new RedisStore(open.client)
+    const records = await fill(store, 500)
+    const made: SessionRecord[] = []
+    const { records: found, forwards } = await walk(
+      () => store,
+      10,
+      async page => {
+        // The table of Redis grows, and shrinks again.
+        if (page < 30) made.push(...(await fill(store, 100)))
+        else for (const { key } of made.splice(0, 100)) await store.delete(key, at())
+        const old = records.filter(({ userId }) => userId !== null)[page]!
+        if (page < 50)
+          await store.replace(old.key, 1, recordOf(store, old.userId), { forward: { salt: '', until: T0 } }, at())
+      },
+    )
+    for (const { key } of records) expect(found.has(key) || forwards.has(key)).toBe(true)
+  })
+
+  it('begins again where the server was started again, whose cursors mean something else', async () => {
+    await server.cli('FLUSHALL')
+    const store = new RedisStore(open.client)
+    const records = await fill(store, 400)
+    const restarted: string[] = []
+    const { records: found } = await walk(
+      () => store,
+      25,
+      async (page, cursor) => {
+        if (page !== 8) return
+        await server.cli('SAVE')
+        await server.kill()
+        await server.restart()
+        await until('the client being back', () => store.read(keyIn('abc'), at()), { timeout: 15_000 })
+        restarted.push(cursor!)
+      },
+    )
+    expect(keysOf(found.values())).toEqual(keysOf(records))
+    const after = await store.scan(restarted[0]!, 25, at())
+    expect(after).toMatchObject({ records: [], next: expect.stringMatching(/ 0$/) })
+  })
+
+  it('meets nothing of what has ended for a login on another shard', async () => {
+    await server.cli('FLUSHALL')
+    const store = new RedisStore(open.client)
+    const [sound] = (await fill(store, 1)) as [SessionRecord]
+    await server.cli('SET', nameOf(keyIn('abc')), 'x writeid123', 'PX', '60000')
+    const { records, forwards } = await walk(() => store, 10)
+    expect([[...records.keys()], [...forwards]]).toEqual([[sound.key], []])
+  })
+
+  it.each(['', 'x', '0', '0 a', '0 a -1', '0 a 1 ', 'a 0 0', `0 a ${'9'.repeat(21)}`, '0 a\n1'])(
+    'refuses a cursor that no page answered: %j',
+    async cursor => {
+      const scan = new RedisStore(open.client).scan(cursor, 10, at())
+      await expect(scan).rejects.toThrow(TypeError)
+      await expect(scan).rejects.toThrow(/^cursor: expected null, or the next of the page before, got "/)
+    },
+  )
+
+  it('needs a right of its own, and says so without it', async () => {
+    await server.cli('ACL', 'SETUSER', 'web', 'reset', 'on', '>secret', '~*', '+@all', '-scan')
+    const client = createClient({ url: server.url.replace('//', '//web:secret@') }).on('error', () => {})
+    await client.connect()
+    const store = new RedisStore(client)
+    await store.create(recordOf(store, '1'), at())
+    await expect(store.scan(null, 10, at())).rejects.toMatchObject({
+      code: 'ERR_SESSION_STORE',
+      outcome: 'not-applied',
+      cause: { message: expect.stringMatching(/can't run this command|NOPERM/) },
+    })
+    client.destroy()
+  })
+
+  it('ends within its time on a server that answers nothing, and sends nothing to one that is away', async () => {
+    const away = await startRedis()
+    const { client, close } = await STANDALONE['node-redis 6']!(away.url)
+    const store = new RedisStore(client)
+    await store.scan(null, 10, at())
+    await away.kill()
+    await until('the client noticing', () => {
+      if ((client as { isReady?: boolean }).isReady) throw new Error('still there')
+    })
+    await expect(store.scan(null, 10, at())).rejects.toMatchObject({ operation: 'scan', outcome: 'not-applied' })
+    await close()
+    await away.stop()
+  })
+})
+
+describeEngine('redis', 'a walk while masters change', () => {
+  it.concurrent('behind Sentinel: begins again on the new master', async () => {
+    const watched = await startRedisSentinels()
+    const { client, close } = await SENTINEL['ioredis 6 sentinel']!(watched.name, watched.sentinels)
+    const store = new RedisStore(client)
+    const records = await fill(store, 200)
+    await watched.master.cli('WAIT', '1', '5000')
+    const { records: found } = await walk(
+      () => store,
+      15,
+      async page => {
+        if (page !== 5) return
+        await watched.master.kill()
+        await until('the new master', () => store.touch(records[0]!.key, T0 + 1, T0 + HOUR, at()), { timeout: 30_000 })
+      },
+    )
+    expect(keysOf(found.values())).toEqual(keysOf(records))
+    await close()
+    await watched.stop()
+  })
+
+  it.concurrent('of a cluster: goes on with the replica of a master that died, from the begin of its part', {
+    timeout: 120_000,
+  }, async () => {
+    const cluster = await startRedisCluster()
+    const { client, close } = await CLUSTER['ioredis 6 cluster']!(cluster.addresses)
+    const store = new RedisStore(client)
+    const records = await fill(store, 300)
+    const { records: found } = await walk(
+      () => store,
+      10,
+      async (page, cursor) => {
+        if (page !== 3) return
+        const master = await cluster.masterOf(Number(cursor!.split(' ')[0]))
+        const replica = cluster.replicas[cluster.masters.indexOf(master)]!
+        await master.cli('WAIT', '1', '5000')
+        await until('the take-over', async () => {
+          await replica.cli('CLUSTER', 'FAILOVER')
+          expect(await replica.cli('ROLE')).toMatch(/^master/)
+        })
+        await until('all agreeing', async () => {
+          for (const node of cluster.nodes) expect(await node.cli('CLUSTER', 'INFO')).toMatch(/cluster_state:ok/)
+          // The client learns where the slots are by the requests of users.
+          for (const { key } of records) await store.touch(key, T0 + 1, T0 + HOUR, at())
+          await store.scan(cursor, 10, at())
+        })
+      },
+    )
+    expect(keysOf(found.values())).toEqual(keysOf(records))
+    await close()
+    await cluster.stop()
+  })
+
+  it.concurrent('of a cluster: says so where the slots have moved', async () => {
+    const cluster = await sharedRedisCluster()
+    const { client, close } = await CLUSTER['node-redis 6 cluster']!(cluster.addresses)
+    await expect(new RedisStore(client).scan('5 0 0', 10, at())).rejects.toMatchObject({
+      outcome: 'not-applied',
+      cause: { message: 'the slots of the cluster have moved: begin the walk again' },
+    })
+    await close()
+    await cluster.stop()
+  })
+})

@@ -1,0 +1,128 @@
+import type { StoreCall } from 'coatcheck/custom-store'
+import { testStore } from 'coatcheck/custom-store/testing'
+import { RedisStore } from 'coatcheck/stores/redis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { CLUSTER, type OpenClient, STANDALONE } from '../support/redis/clients.ts'
+import { HOUR, recordOf, soon, T0, writeId } from '../support/redis/records.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { until } from '../support/services/process.ts'
+import { churn, type RedisCluster, startRedis, startRedisCluster } from '../support/services/redis.ts'
+
+const LONG = process.env.COATCHECK_LONG === '1'
+const CLIENTS = Object.keys(CLUSTER).filter(name => LONG || /6/.test(name))
+/** A slot is away for a moment; what waits for it has to be given the time on a busy machine. */
+const patient = ({ now }: StoreCall): StoreCall => ({ now, deadline: soon() })
+
+describeEngine('redis', 'a Redis Cluster', () => {
+  let cluster: RedisCluster
+  beforeAll(async () => {
+    cluster = await startRedisCluster()
+  })
+  afterAll(() => cluster.stop())
+
+  it('spreads users over all masters and keeps the keys of one user in one slot', async () => {
+    const { client, close } = await CLUSTER['node-redis 6 cluster']!(cluster.addresses)
+    const store = new RedisStore(client, { prefix: 'spread:' })
+    for (let user = 0; user < 120; user++) {
+      await store.create(recordOf(store, String(user)), patient({ now: T0 }))
+      await store.create(recordOf(store, null), patient({ now: T0 }))
+    }
+    for (const master of cluster.masters) expect(Number(await master.cli('DBSIZE'))).toBeGreaterThan(40)
+    for (const user of ['3', '4', '5'])
+      await store.deleteUser(user, { minPasswordVersion: 1, minPasswordVersionUntil: T0 + HOUR }, patient({ now: T0 }))
+    const slots = new Map<string, Set<string>>()
+    for (const user of ['3', '4', '5', '6', '7', '8']) {
+      const shard = store.shard(user)
+      const names = await Promise.all(cluster.masters.map(master => master.cli('KEYS', `spread:{${shard}}*`)))
+      for (const name of names.join('\n').split('\n').filter(Boolean))
+        slots.set(shard, (slots.get(shard) ?? new Set()).add(await cluster.nodes[0]!.cli('CLUSTER', 'KEYSLOT', name)))
+    }
+    expect(slots.size).toBe(6)
+    expect([...slots.values()].every(({ size }) => size === 1)).toBe(true)
+    await close()
+  })
+
+  describe('whose slots migrate under load', () => {
+    const open = new Map<string, OpenClient>()
+    let moving: Awaited<ReturnType<typeof churn>>
+    beforeAll(async () => {
+      for (const name of CLIENTS) open.set(name, await CLUSTER[name]!(cluster.addresses))
+      moving = await churn(cluster)
+    })
+    afterAll(async () => {
+      const moved = await moving.stop()
+      expect(moved).toBeGreaterThan(400)
+      for (const { close } of open.values()) await close()
+    })
+
+    /** The same store, more patient than its default where the caller names no deadline. */
+    class Patient extends RedisStore {
+      override create: RedisStore['create'] = (record, call) => super.create(record, patient(call))
+      override read: RedisStore['read'] = (key, call) => super.read(key, patient(call))
+      override update: RedisStore['update'] = (key, version, change, call) =>
+        super.update(key, version, change, patient(call))
+      override touch: RedisStore['touch'] = (key, seen, expires, call) => super.touch(key, seen, expires, patient(call))
+      override replace: RedisStore['replace'] = (key, version, record, options, call) =>
+        super.replace(key, version, record, options, patient(call))
+      override delete: RedisStore['delete'] = (key, call) => super.delete(key, patient(call))
+      override deleteUser: RedisStore['deleteUser'] = (user, options, call) =>
+        super.deleteUser(user, options, patient(call))
+      override listUser: RedisStore['listUser'] = (user, kind, call) => super.listUser(user, kind, patient(call))
+    }
+    if (LONG)
+      describe.each(CLIENTS)('with %s', name =>
+        testStore(it, () => new Patient(open.get(name)!.client), undefined, { runs: 10, rounds: 6 }),
+      )
+
+    const ENDS = 'ends all sessions of a user or none, and never makes a second index, with %s'
+    it.concurrent.each(CLIENTS)(ENDS, { timeout: 120_000 }, async name => {
+      const store = new Patient(open.get(name)!.client, { prefix: `${name.replaceAll(' ', '-')}:` })
+      const until_ = performance.now() + (LONG ? 60_000 : 5000)
+      let rounds = 0
+      const hammer = async (worker: number) => {
+        while (performance.now() < until_) {
+          const user = `u${worker}x${rounds++}`
+          const records = Array.from({ length: 6 }, () => recordOf(store, user))
+          for (const record of records) expect(await store.create(record, { now: T0 })).toBe('created')
+          const next = recordOf(store, user)
+          const forward = { salt: '', until: T0 }
+          expect(await store.replace(records[0]!.key, 1, next, { forward }, { now: T0 })).toBe('created')
+          const change = { data: 'x', seenAt: T0, expiresAt: T0, writeId: writeId() }
+          expect(await store.update(next.key, 1, change, { now: T0 })).toBe('updated')
+          expect((await store.listUser(user, 'session', { now: T0 })).length).toBe(6)
+          const options = { minPasswordVersion: 1, minPasswordVersionUntil: T0 + HOUR, exceptKey: records[1]!.key }
+          expect(await store.deleteUser(user, options, { now: T0 })).toBe(5)
+          expect((await store.listUser(user, 'session', { now: T0 })).map(({ key }) => key)).toEqual([records[1]!.key])
+          expect(await store.create(recordOf(store, user), { now: T0 })).toBe('stale-login')
+          expect(await store.delete(records[1]!.key, { now: T0 })).toBe(true)
+        }
+      }
+      await Promise.all(Array.from({ length: 8 }, (_, worker) => hammer(worker)))
+      expect(rounds).toBeGreaterThan(8)
+    })
+  })
+
+  it('takes over the data of a standalone Redis and keeps every session', async () => {
+    const alone = await startRedis()
+    const before = await STANDALONE['node-redis 6']!(alone.url)
+    const old = new RedisStore(before.client)
+    const users = Array.from({ length: 10 }, (_, i) => `t${i}`)
+    const records = users.map(user => recordOf(old, user, { data: '{"cart":1}' }))
+    for (const record of records) await old.create(record, { now: T0 })
+    await old.deleteUser('floor', { minPasswordVersion: 3, minPasswordVersionUntil: T0 + HOUR }, { now: T0 })
+    await before.close()
+    for (const key of (await alone.cli('KEYS', '*')).split('\n')) {
+      const target = await cluster.masterOf(Number(await cluster.nodes[0]!.cli('CLUSTER', 'KEYSLOT', key)))
+      expect(await alone.cli('MIGRATE', '127.0.0.1', `${target.port}`, key, '0', '5000')).toBe('OK')
+    }
+    const { client, close } = await CLUSTER['ioredis 6 cluster']!(cluster.addresses)
+    const store = new RedisStore(client)
+    for (const record of records)
+      expect(await until('found', () => store.read(record.key, { now: T0 }))).toEqual(record)
+    expect(await store.listUser('t7', 'session', { now: T0 })).toEqual([records[7]])
+    expect(await store.deleteUser('t7', { minPasswordVersionUntil: T0 }, { now: T0 })).toBe(1)
+    expect(await store.create(recordOf(store, 'floor'), { now: T0 })).toBe('stale-login')
+    await close()
+    await alone.stop()
+  })
+})
