@@ -213,15 +213,19 @@ describe('a response that is under way', () => {
     expect(slow.cookies).toEqual([])
   })
 
-  it('brings no cookie of a session that a remember token began, where that has ended meanwhile', async () => {
-    const { visit, sessions, logIn } = await browser()
+  it('brings no cookie of a session that a remember token began, as soon as that is ended here', async () => {
+    const { visit, sessions, logIn, store } = await browser()
     const token = only('remember_token', await logIn(null, true))
     const slow = visit(token)
     await slow.get()
     const next = slow.cookies[1]!.value
     expect(slow.cookies.map(({ name }) => name)).toEqual(['session_id', 'remember_token'])
-    await sessions.revokeRememberToken(next)
+    const pause = store.pause('delete', 'before')
+    const ending = sessions.revokeRememberToken(next)
+    await pause.reached
     expect(slow.cookies).toEqual([])
+    pause.resume()
+    await ending
   })
 
   it('brings no cookie of a session that another process has ended, once it has seen that', async () => {
