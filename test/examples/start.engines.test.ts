@@ -1,43 +1,56 @@
-// Start with all its guides, attacked by somebody who has an account, or a password and no second factor.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+// Start, alone and with all its guides, attacked by a stranger, and by somebody who has an account, or a password and no second factor.
 import type { Pool } from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { Client, cheapPasswords } from '../support/example-service.ts'
-import { guidesInStart, runnable } from '../support/page-code.ts'
-import { PAGES, root } from '../support/pages.ts'
-import { build } from '../support/scripts/build.mjs'
+import { Client } from '../support/example-service.ts'
+import { guidesInStart } from '../support/page-code.ts'
+import { PAGES } from '../support/pages.ts'
 import { describeEngine } from '../support/services/engines.ts'
-import { startPostgres } from '../support/services/postgres.ts'
-import { freePort, start, until } from '../support/services/process.ts'
+import { sharedPostgres } from '../support/services/postgres.ts'
+import { attack, routesOf, run, useAttacks } from './attacks.ts'
+
+const GUIDES = PAGES.filter(page => page.startsWith('docs/guide/'))
 
 const PASSWORD = 'correct horse'
 const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' }
 
+useAttacks()
+
+describeEngine('postgresql', 'an application of Start', () => {
+  let server: Awaited<ReturnType<typeof sharedPostgres>>
+  beforeAll(async () => {
+    server = await sharedPostgres()
+  }, 120_000)
+  afterAll(() => server?.stop())
+
+  it.each<[string, string[]]>([
+    ['alone', []],
+    ['with all guides', GUIDES],
+  ])(
+    '%s answers a stranger without harm',
+    async (name, guides) => {
+      const code = guidesInStart(guides)
+      await attack({ name, code, routes: routesOf(code) }, { DATABASE_URL: server.url() })
+      const tables = 'users, identities, coatcheck_sessions, coatcheck_sessions_users'
+      await server.pool().query(`DROP TABLE IF EXISTS ${tables} CASCADE`)
+    },
+    240_000,
+  )
+})
+
 describeEngine('postgresql', 'an application of Start and all guides', () => {
-  let server: Awaited<ReturnType<typeof startPostgres>>
-  let running: ReturnType<typeof start>
-  let folder: string
+  let server: Awaited<ReturnType<typeof sharedPostgres>>
+  let running: Awaited<ReturnType<typeof run>>
   let url: string
   let pool: Pool
   beforeAll(async () => {
-    await build()
-    server = await startPostgres()
+    server = await sharedPostgres()
     pool = server.pool()
-    mkdirSync(join(root, '.tmp'), { recursive: true })
-    folder = mkdtempSync(join(root, '.tmp/other-user-'))
-    const port = await freePort()
-    const code = guidesInStart(PAGES.filter(page => page.startsWith('docs/guide/')))
-    writeFileSync(join(folder, 'app.mjs'), runnable(code).replaceAll(/\b3000\b/g, `${port}`))
-    const env = { ...process.env, DATABASE_URL: server.url() }
-    running = start(process.execPath, ['--import', cheapPasswords, join(folder, 'app.mjs')], { cwd: root, env })
-    url = `http://127.0.0.1:${port}`
-    await until('the application listens', () => fetch(url), { server: running })
+    running = await run('an application', guidesInStart(GUIDES), { DATABASE_URL: server.url() })
+    url = running.url
   }, 240_000)
   afterAll(async () => {
     await running?.stop('SIGKILL')
     await server?.stop()
-    if (folder) rmSync(folder, { recursive: true, force: true })
   })
 
   const copyOf = ({ cookies }: Client) => {
