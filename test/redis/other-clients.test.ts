@@ -9,10 +9,10 @@ import { type RedisClient, RedisStore, upstash } from 'coatcheck/stores/redis'
 import type { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { clientCases } from '../support/client-cases.ts'
+import { failure } from '../support/failure.ts'
 import { redisForGroup } from '../support/redis/group.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { type RedisCluster, startRedisCluster } from '../support/services/redis.ts'
-import { failure } from '../support/sql/given-up.ts'
 
 const drivers = createRequire(new URL('../support/drivers/package.json', import.meta.url))
 const TOKEN = 'a token'
