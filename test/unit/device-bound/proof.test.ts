@@ -111,15 +111,12 @@ describe('the form of a proof', () => {
     expect([atRegistration(text), atRegistration(HEADER, text)]).toEqual(['malformed', 'malformed'])
   })
 
-  it.each([
-    {},
-    { jti: '' },
-    { jti: 1 },
-    { claims: PAYLOAD },
-    '{"__proto__":{"jti":"x"}}',
-  ])('a payload of %j is malformed: it has no jti', claims => {
-    expect([atRegistration(HEADER, claims), atRefresh(REFRESH_HEADER, claims)]).toEqual(['malformed', 'malformed'])
-  })
+  it.each([{}, { jti: '' }, { jti: 1 }, { claims: PAYLOAD }, '{"__proto__":{"jti":"x"}}'])(
+    'a payload of %j is malformed: it has no jti',
+    claims => {
+      expect([atRegistration(HEADER, claims), atRefresh(REFRESH_HEADER, claims)]).toEqual(['malformed', 'malformed'])
+    },
+  )
 
   // RFC 7515, section 4: names are unique, or the last one counts, which JSON.parse sees to.
   it('of a name that stands twice the last one counts', () => {
