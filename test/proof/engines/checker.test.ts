@@ -3,9 +3,6 @@ import type { SessionRecord } from 'coatcheck/custom-store'
 import { ReferenceStore } from 'coatcheck/custom-store/testing'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
-import { life } from '../../contract/wrong-stores/life.ts'
-import { names } from '../../contract/wrong-stores/names.ts'
-import { writes } from '../../contract/wrong-stores/writes.ts'
 import { type CheckOptions, check, parts } from './checker.ts'
 import { perform } from './client.ts'
 import { type Entry, entriesOf } from './history.ts'
@@ -387,39 +384,6 @@ async function isCaught(open: () => Store, histories: number): Promise<boolean> 
   return false
 }
 
-/** Mistakes that no history of these calls can show: the suite of the contract shows each of them. */
-const OUT_OF_REACH: Readonly<Record<string, readonly string[]>> = {
-  'a process that sweeps': ['sweeps what has just expired', 'sweeps all at once'],
-  'a write ID that two users share': [
-    "takes another user's session for a repetition by its write ID",
-    'takes a session of another instant for a repetition by its write ID and user',
-  ],
-  'a write ID that two calls share': ['takes an update of another version for a repetition by its write ID'],
-  'a caller that changes what it was given': ['hands out its own objects', "keeps the caller's objects"],
-  'text or names that are hard to keep': [
-    'trims text',
-    'finds a record by the beginning of its key',
-    'looks keys up by LIKE',
-    'ignores case in keys',
-    'cuts keys to the 43 characters of a raw session ID',
-    'takes user IDs for doubles',
-    'takes user 0 for an anonymous visitor',
-    'ignores case in user IDs',
-    'folds accents in user IDs',
-    'cuts user IDs to 191 characters',
-    'keeps password versions in a signed column',
-  ],
-  'more than a day': [
-    'holds a minimum password version for ever',
-    'raises a minimum password version that has expired, and holds it on',
-  ],
-  'a thousand sessions': [
-    'ends a thousand sessions of a user and no more',
-    'ends many sessions in pieces, by a list that it read before the first',
-  ],
-}
-const unreachable = new Set(Object.values(OUT_OF_REACH).flat())
-
 describe('of stores, the checker', { timeout: 180_000 }, () => {
   it.each([
     ['the reference', () => new ReferenceStore()],
@@ -427,16 +391,4 @@ describe('of stores, the checker', { timeout: 180_000 }, () => {
   ] as const)('explains every history of %s', async (_, open) => {
     expect(await isCaught(open, 40)).toBe(false)
   })
-
-  it('leaves to the suite no mistake that does not exist', () => {
-    const known = new Set([...life, ...writes, ...names].map(({ mistake }) => mistake))
-    expect([...unreachable].filter(mistake => !known.has(mistake))).toEqual([])
-  })
-
-  it.each([...life, ...writes, ...names].filter(({ mistake }) => !unreachable.has(mistake)))(
-    'catches one that $mistake',
-    async ({ open }) => {
-      expect(await isCaught(open, 600)).toBe(true)
-    },
-  )
 })
