@@ -2,8 +2,8 @@ import { modelTest, testStore } from 'coatcheck/custom-store/testing'
 import { RedisStore } from 'coatcheck/stores/redis'
 import fc from 'fast-check'
 import { it } from 'vitest'
-import { onRedis } from '../support/redis/suite.ts'
 import { describeEngine } from '../support/services/engines.ts'
+import { onRedis } from './on-redis.ts'
 
 describeEngine('redis', 'the Redis store on one server', () => {
   onRedis('standalone', 'node-redis 6', (open, options) => {
