@@ -212,7 +212,7 @@ const CASES: readonly Case[] = [
             for (const key of forwards) if (keys.has(key)) await kit.store.delete(key, kit.call)
           }
           await walk(kit, { limit: pick([1, 3, 10], next()), between })
-          for (const record of latest) await kit.isGone(record)
+          await kit.isGone(...latest)
         }),
   }),
   ...rulesWith('corrupt', {

@@ -4,6 +4,7 @@ import type { TestStoreOptions } from 'coatcheck/custom-store/testing'
 import type { RedisClient } from 'coatcheck/stores/redis'
 import { afterAll, beforeAll } from 'vitest'
 import { CLUSTER, type OpenClient, STANDALONE } from '../support/redis/clients.ts'
+import { asCoats, RIGHTS, WALKING } from '../support/redis/rights.ts'
 import { type RedisServer, sharedRedisCluster, startRedis } from '../support/services/redis.ts'
 
 interface Place {
@@ -11,6 +12,8 @@ interface Place {
   serverOf(name: string): Promise<RedisServer>
   /** The servers that are read from. */
   readonly servers: readonly RedisServer[]
+  /** The user of the clients, with all that it may. */
+  readonly user: readonly string[]
   open(client: string): Promise<OpenClient>
   stop(): Promise<unknown>
 }
@@ -18,14 +21,18 @@ interface Place {
 const PLACES = {
   async standalone(): Promise<Place> {
     const server = await startRedis()
-    const open = (client: string) => STANDALONE[client]!(server.url)
-    return { serverOf: async () => server, servers: [server], open, stop: server.stop }
+    // No more than the page tells to allow; the suite also walks over all that is stored.
+    const user = ['coats', ...RIGHTS, ...WALKING]
+    await server.cli('ACL', 'SETUSER', ...user)
+    const open = (client: string) => STANDALONE[client]!(asCoats(server.url))
+    return { serverOf: async () => server, servers: [server], user, open, stop: server.stop }
   },
   async cluster(): Promise<Place> {
     const { nodes, masters, masterOf, addresses, stop } = await sharedRedisCluster()
     return {
       serverOf: async name => masterOf(Number(await nodes[0]!.cli('CLUSTER', 'KEYSLOT', name))),
       servers: masters,
+      user: ['default', '+@all'],
       open: client => CLUSTER[client]!(addresses),
       stop,
     }
@@ -57,11 +64,11 @@ export function onRedis(
     const name = `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
     await (await place.serverOf(name)).cli('SET', name, 's 1 careless', 'PX', '600000')
   }
-  const permit = (rights: string) =>
-    Promise.all(place.servers.map(({ cli }) => cli('ACL', 'SETUSER', 'default', rights)))
   const outage = async () => {
-    await permit('-@read')
-    return () => permit('+@all')
+    const setUser = (...rules: readonly string[]) =>
+      Promise.all(place.servers.map(({ cli }) => cli('ACL', 'SETUSER', ...rules)))
+    await setUser(place.user[0]!, '-@read')
+    return () => setUser(...place.user)
   }
   tests(open, { corrupt, outage })
 }

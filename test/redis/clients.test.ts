@@ -90,7 +90,7 @@ async function findsManyAtOnce(store: RedisStore): Promise<void> {
       data: `{"n":"é${i}"}`,
     }),
   )
-  await Promise.all(records.map(record => store.create(record, call())))
+  for (const record of records) await store.create(record, call())
   const [old, ended] = records.filter(({ userId }) => userId === 'u4') as [SessionRecord, SessionRecord]
   const next = recordOf(store, 'u4')
   await store.replace(old.key, 1, next, { forward: { salt: '', until: T0 } }, call())

@@ -82,7 +82,8 @@ describeEngine('redis', 'a connection of no use', () => {
       },
     )
 
-    it.concurrent.each(clients(STANDALONE))(
+    // One after the other: a client that needs three seconds for it is in an outage.
+    it.each(clients(STANDALONE))(
       'a login waits for the new one within its time: %s',
       {
         timeout: 60_000,
@@ -98,7 +99,7 @@ describeEngine('redis', 'a connection of no use', () => {
         await sessions.create(ada)
         await pair.failOver()
         pair.address.redirect(pair.next.port)
-        const logins = await Promise.all(Array.from({ length: 50 }, () => sessions.create(ada)))
+        const logins = await Promise.all(Array.from({ length: 20 }, () => sessions.create(ada)))
         expect(await Promise.all(logins.map(({ secret }) => sessions.get(secret)))).not.toContain(null)
         await Promise.all([sessions.close(), open.close()])
         await pair.stop()

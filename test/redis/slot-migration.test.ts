@@ -50,8 +50,7 @@ describeEngine('redis', 'a Redis Cluster', () => {
       moving = await churn(cluster)
     })
     afterAll(async () => {
-      const moved = await moving.stop()
-      expect(moved).toBeGreaterThan(400)
+      await moving.stop()
       for (const { close } of open.values()) await close()
     })
 
@@ -77,11 +76,9 @@ describeEngine('redis', 'a Redis Cluster', () => {
     const ENDS = 'ends all sessions of a user or none, and never makes a second index, with %s'
     it.concurrent.each(CLIENTS)(ENDS, { timeout: 120_000 }, async name => {
       const store = new Patient(open.get(name)!.client, { prefix: `${name.replaceAll(' ', '-')}:` })
-      const until_ = performance.now() + (LONG ? 60_000 : 5000)
-      let rounds = 0
       const hammer = async (worker: number) => {
-        while (performance.now() < until_) {
-          const user = `u${worker}x${rounds++}`
+        for (let round = 0; round < 3 || moving.moved() < (LONG ? 12_000 : 800); round++) {
+          const user = `u${worker}x${round}`
           const records = Array.from({ length: 6 }, () => recordOf(store, user))
           for (const record of records) expect(await store.create(record, { now: T0 })).toBe('created')
           const next = recordOf(store, user)
@@ -98,7 +95,6 @@ describeEngine('redis', 'a Redis Cluster', () => {
         }
       }
       await Promise.all(Array.from({ length: 8 }, (_, worker) => hammer(worker)))
-      expect(rounds).toBeGreaterThan(8)
     })
   })
 
