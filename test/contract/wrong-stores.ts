@@ -431,6 +431,7 @@ export const WRITING = faults({
       }
     },
     'lets no login escape the index of its user while the user is logged out everywhere',
+    'ends all sessions and series of a user and counts the live sessions',
     'ends a session once, and says so',
     "moves a session from one user to another: it leaves the first one's list",
   ],
