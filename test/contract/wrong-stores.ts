@@ -1006,6 +1006,13 @@ export const READING = faults({
     }),
     OWN_CLOCK,
   ],
+  'decides for several readers by a clock that is a moment behind': [
+    asking((readers, right) => {
+      const behind = ({ now }: StoreCall) => ({ now: readers.length > 1 ? now - 1 : now })
+      return right.ask(readers.map(reader => ({ ...reader, call: behind(reader.call) })))
+    }),
+    OWN_CLOCK,
+  ],
   'answers a thousand readers in one turn and no more': [
     answering(answers => answers.map((answer, index) => (index < 1000 ? answer : null))),
     MANY_READERS,
