@@ -1,7 +1,7 @@
 // @ts-check
 // The page for people: HTML with the session's state filled in, and its script, style and icon as files of their own,
 // so that the Content-Security-Policy needs no exception.
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 
 /** @param {string} name */
 const read = name => readFileSync(new URL(name, import.meta.url), 'utf8')
@@ -23,16 +23,6 @@ const ASSETS = Object.fromEntries(
     },
   ]),
 )
-
-// The documentation that came with the package, as its plain text: this service works without the network.
-const DOCS = new URL('../../docs/', import.meta.url)
-for (const name of existsSync(DOCS) ? readdirSync(DOCS, { recursive: true, encoding: 'utf8' }) : [])
-  if (/^[\w/-]+\.md$/.test(name))
-    ASSETS[`/docs/${name}`] = {
-      status: 200,
-      headers: { 'Content-Type': 'text/plain; charset=utf-8', 'Cache-Control': 'no-cache' },
-      body: readFileSync(new URL(name, DOCS), 'utf8'),
-    }
 
 const HEADERS = {
   'Content-Type': 'text/html; charset=utf-8',

@@ -20,17 +20,34 @@ export interface NextVisits<Data extends object, Ids extends UserIds, Input exte
   /**
    * For pages and other server components: the visit of the request, which reads. Next lets them set no cookie, so a method
    * that would set one rejects with ERR_SESSION_HEADERS_SENT, before anything is stored.
+   * @example
+   * const visits = nextVisits(fetchVisits(sessions), { headers, cookies })
+   * const visit = await visits.current()
+   * const { user } = await visit.requireUser()
    */
   current(): Promise<FetchVisit<Data, Ids, Input>>
-  /** For server actions: calls `run` with a visit, and gives its cookies to Next. Call `redirect()` or `refresh()` afterwards. */
+  /**
+   * For server actions: calls `run` with a visit, and gives its cookies to Next. Call `redirect()` or `refresh()` afterwards.
+   * @example
+   * const visits = nextVisits(fetchVisits(sessions), { headers, cookies })
+   * const logOut = () => visits.withVisit(visit => visit.logOut())
+   */
   withVisit<T>(run: (visit: FetchVisit<Data, Ids, Input>) => T | Promise<T>): Promise<T>
-  /** For route handlers: `export const POST = visits.route(async (visit, request) => response)`. A SessionError is answered in JSON. */
+  /**
+   * For route handlers. A SessionError is answered in JSON.
+   * @example
+   * const visits = nextVisits(fetchVisits(sessions), { headers, cookies })
+   * const GET = visits.route(async visit => Response.json((await visit.requireUser()).user)) // export it
+   */
   route<C>(
     handler: (visit: FetchVisit<Data, Ids, Input>, request: Request, context: C) => Response | Promise<Response>,
   ): (request: Request, context: C) => Promise<Response>
   /**
-   * For `proxy.ts`: `export const proxy = visits.proxy(NextResponse)`. A page cannot send cookies: before it, the proxy renews
-   * the session and brings a remembered user back. It is no guard.
+   * For `proxy.ts`. A page cannot send cookies: before it, the proxy renews the session and brings a remembered user back. It
+   * is no guard.
+   * @example
+   * const visits = nextVisits(fetchVisits(sessions), { headers, cookies })
+   * const proxy = visits.proxy(NextResponse) // export it
    */
   proxy(responses: NextResponses): (request: Request) => Promise<Response>
 }
@@ -46,9 +63,11 @@ function answerTo(error: unknown): Response {
 }
 
 /**
- * Visits for the app router of Next, which gives pages and actions no Request but two functions:
- * `nextVisits(fetchVisits(sessions), { headers, cookies })`, both of `next/headers`.
+ * Visits for the app router of Next, which gives pages and actions no Request but two functions, `headers` and `cookies` of
+ * `next/headers`.
  * @throws TypeError that says what to pass
+ * @example
+ * const visits = nextVisits(fetchVisits(sessions), { headers, cookies })
  */
 export function nextVisits<Data extends object, Ids extends UserIds, Input extends object>(
   visits: FetchVisits<Data, Ids, Input>,

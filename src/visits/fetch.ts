@@ -21,7 +21,16 @@ export interface FetchVisit<
   Ids extends UserIds = 'bigint',
   Input extends object = Data,
 > extends PublicVisit<Data, Ids, Input> {
-  /** The response with our headers. After it no session can begin. `handle` calls it for you. */
+  /**
+   * The response with our headers. After it no session can begin. `handle` calls it for you.
+   * @example
+   * const visits = fetchVisits(sessions)
+   * const profile = async (request: Request) => {
+   *   const visit = visits.of(request)
+   *   const { user } = await visit.requireUser()
+   *   return visit.respond(Response.json(user))
+   * }
+   */
   respond(response: Response): Response
 }
 
@@ -35,7 +44,12 @@ export interface FetchVisits<
   readonly sessions: SessionManager<Data, Ids, Input>
   /** The options of their session cookie. */
   readonly cookie: CookieOptions
-  /** The visit of this very Request. Send what `visit.respond(response)` returns; `handle` does that by itself. */
+  /**
+   * The visit of this very Request. Send what `visit.respond(response)` returns; `handle` does that by itself.
+   * @example
+   * const visits = fetchVisits(sessions)
+   * const userOf = async (request: Request) => (await visits.of(request).get())?.user // Hono: of(c.req.raw)
+   */
   of(request: Request): FetchVisit<Data, Ids, Input>
   /**
    * Runs the handler and adds our headers to the Response that it returns or throws. What a page of another origin sends to
@@ -43,6 +57,13 @@ export interface FetchVisits<
    * and no cookie is sent: a session that began then ends when it is idle. A handler may return `undefined` for a handshake
    * that its server has taken over. Once for each request: within the handler take its visit.
    * @throws TypeError if the handler returns anything else
+   * @example
+   * const visits = fetchVisits(sessions)
+   * const logOut = (request: Request) =>
+   *   visits.handle(request, async visit => {
+   *     await visit.logOut()
+   *     return new Response('Logged out.')
+   *   })
    */
   handle<R extends Response | undefined>(
     request: Request,

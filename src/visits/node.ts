@@ -121,7 +121,11 @@ export interface NodeVisits<
   readonly sessions: SessionManager<Data, Ids, Input>
   /** The options of their session cookie. */
   readonly cookie: CookieOptions
-  /** The visit of this request; the same one if asked again. Without a response (an upgrade) no session can begin. */
+  /**
+   * The visit of this request; the same one if asked again. Without a response (an upgrade) no session can begin.
+   * @example
+   * const { user } = await visits.of(request, response).requireUser() // Fastify: of(request.raw, reply.raw)
+   */
   of(
     request: IncomingMessage | Http2ServerRequest,
     response?: ServerResponse | Http2ServerResponse,

@@ -38,7 +38,15 @@ function checkVisitRequest(request: unknown): void {
 const setups = new WeakMap<object, VisitsSetup>()
 const NO_OPTIONS: VisitOptions = {}
 
-/** The visit of a request, for a server or a cookie jar of your own. Options are checked once as long as they are the same object. */
+/**
+ * The visit of a request, for a server or a cookie jar of your own. Options are checked once as long as they are the same object.
+ * @throws TypeError that says what to pass
+ * @example
+ * const given = new Headers({ host: 'shop.example', cookie }) // those of your server
+ * const visit = openVisit(sessions, { method: 'GET', cookie, secure: true, header: name => given.get(name) })
+ * const session = await visit.get()
+ * const { headers } = visit.finish() // send them
+ */
 export function openVisit<Data extends object, Ids extends UserIds, Input extends object>(
   sessions: SessionManager<Data, Ids, Input>,
   request: VisitRequest,

@@ -1,7 +1,8 @@
-// Loaded before each test file. vitest takes a promise that rejects with undefined or null for one that rejects with any
-// error: `rejects.toThrow('text')` passes.
-import { chai } from 'vitest'
+// Loaded before each test file: an expectation that could not fail, fails.
+import { chai, expect } from 'vitest'
 
+// vitest takes a promise that rejects with undefined or null for one that rejects with any error:
+// `rejects.toThrow('text')` passes.
 chai.use((_, utils) => {
   for (const name of ['toThrow', 'toThrowError'])
     utils.overwriteMethod(
@@ -18,3 +19,11 @@ chai.use((_, utils) => {
         },
     )
 })
+
+// `toMatchObject({ message: /text/ })` passes with every message.
+expect.addEqualityTesters([
+  (_, expected) => {
+    if (expected instanceof RegExp) throw new TypeError(`write expect.stringMatching(${expected}) here`)
+    return undefined
+  },
+])

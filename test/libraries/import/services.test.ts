@@ -16,8 +16,8 @@ import express from 'express'
 import { getIronSession } from 'iron-session'
 import { type DatabaseSession, Lucia } from 'lucia'
 import { describe, expect, it, vi } from 'vitest'
-import { expectAllMoved, front, loggedIn, newService, replaceUnderLoad, type ToLogin } from '../../support/moving.ts'
 import { describeEngine } from '../../support/services/engines.ts'
+import { expectAllMoved, front, loggedIn, newService, replaceUnderLoad, type ToLogin } from './moving.ts'
 
 // By names that the compiler does not follow: the types of these packages bring those of a browser into all files.
 const load = (name: string): Promise<any> => import(name)

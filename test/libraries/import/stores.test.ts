@@ -15,18 +15,10 @@ import Koa from 'koa'
 import { createSession } from 'koa-session'
 import { createClient } from 'redis'
 import { describe, expect, it, vi } from 'vitest'
-import {
-  expectAllMoved,
-  front,
-  loggedIn,
-  newService,
-  type OldData,
-  open,
-  replaceUnderLoad,
-} from '../../support/moving.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { sharedPostgres } from '../../support/services/postgres.ts'
 import { startRedis } from '../../support/services/redis.ts'
+import { expectAllMoved, front, loggedIn, newService, type OldData, open, replaceUnderLoad } from './moving.ts'
 
 const require = createRequire(import.meta.url)
 const SECRET = 'a secret of the old service, 32 characters or more'

@@ -11,7 +11,9 @@ const GIVEN = `
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { SessionManager, sessionId } from 'coatcheck'
 import { connectStore } from 'coatcheck/connect'
+import { openVisit } from 'coatcheck/custom-server'
 import { fetchVisits } from 'coatcheck/fetch'
+import { type NextFunctions, type NextResponses, nextVisits } from 'coatcheck/next'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { MysqlStore } from 'coatcheck/stores/mysql'
@@ -28,6 +30,9 @@ declare const request: IncomingMessage
 declare const response: ServerResponse
 declare const form: FormData
 declare const cookie: string
+declare const headers: NextFunctions['headers']
+declare const cookies: NextFunctions['cookies']
+declare const NextResponse: NextResponses
 declare const [name, password]: [string, string]
 declare function checkPassword(name: string, password: string): Promise<{ id: string; name: string }>
 const initial = () => ({ cart: [] as string[], notice: '', theme: 'light' })

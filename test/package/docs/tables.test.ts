@@ -225,14 +225,3 @@ describe('the other tables', () => {
     expect(verbs.sort()).toEqual(methods('src/manager/manager.ts', 'SessionManager').sort())
   })
 })
-
-describe('the page of a server', () => {
-  it.each(PAGES.filter(page => page.startsWith('docs/servers/')).map(page => [page]))(
-    '%s says what CORS and the caches of its framework do',
-    page => {
-      expect(read(page)).toContain('CORS')
-      // A socket has no answer that could be kept.
-      if (!/\/(?:ws|socket-io)\.md$/.test(page)) expect(read(page)).toMatch(/\bcache/i)
-    },
-  )
-})

@@ -1,0 +1,264 @@
+// What docs/deployment.md says of proxies, containers, renderers and development servers, as their requests arrive here.
+// Behind a real nginx: nginx.engines.test.ts.
+import { once } from 'node:events'
+import { request as ask, createServer, type IncomingMessage, ServerResponse } from 'node:http'
+import { join } from 'node:path'
+import { type NodeVisitsOptions, nodeVisits } from 'coatcheck/node'
+import { describe, expect, it } from 'vitest'
+import { ada, answerError, jar, makeSessions, serve } from '../support/edge-service.ts'
+import { memoryFolder } from '../support/services/memory-folder.ts'
+import { ScopedJar } from './scoped-jar.ts'
+
+/** Whether a login by a request from that address is taken for one over HTTPS, or from this machine. */
+async function isSafe(peer: string, headers: Record<string, string>, options: NodeVisitsOptions) {
+  const request = { method: 'POST', socket: { remoteAddress: peer }, headers, httpVersion: '1.1' } as never
+  const visit = nodeVisits(makeSessions().sessions, options).of(request, new ServerResponse(request))
+  const code = await visit.logIn(ada).then(
+    () => null,
+    error => error.code,
+  )
+  expect([null, 'ERR_SESSION_INSECURE']).toContain(code)
+  return code === null
+}
+
+describe('a request that arrives', () => {
+  const app = 'app.example.com'
+  const isSecure = (request: IncomingMessage) => request.headers['x-forwarded-proto'] === 'https'
+  it.each<[string, string, Record<string, string>, NodeVisitsOptions, boolean]>([
+    ['from nginx, which is not named', '127.0.0.1', { host: app, 'x-forwarded-proto': 'https' }, {}, false],
+    [
+      'from nginx, which is named',
+      '127.0.0.1',
+      { host: app, 'x-forwarded-proto': 'https', 'x-forwarded-for': '203.0.113.9' },
+      { trustedProxies: ['127.0.0.1', '::1'] },
+      true,
+    ],
+    ['from a router, with isSecure', '10.1.52.7', { host: app, 'x-forwarded-proto': 'https' }, { isSecure }, true],
+    ['from a router, asked by HTTP', '10.1.52.7', { host: app, 'x-forwarded-proto': 'http' }, { isSecure }, false],
+    ['on this machine, with isSecure', '127.0.0.1', { host: 'localhost:3000' }, { isSecure }, false],
+    [
+      'by way of Cloudflare "Flexible" and a proxy',
+      '127.0.0.1',
+      { host: app, 'x-forwarded-proto': 'http', 'cf-connecting-ip': '203.0.113.9' },
+      { trustedProxies: ['127.0.0.1'] },
+      false,
+    ],
+    [
+      'from cloudflared on this machine, which is not named',
+      '127.0.0.1',
+      { host: 'localhost:3000', 'cf-connecting-ip': '203.0.113.9', 'x-forwarded-proto': 'https' },
+      {},
+      false,
+    ],
+    [
+      'from cloudflared on this machine, which is named',
+      '127.0.0.1',
+      { host: app, 'cf-connecting-ip': '203.0.113.9', 'x-forwarded-proto': 'https' },
+      { trustedProxies: ['127.0.0.1', '::1'] },
+      true,
+    ],
+    [
+      'from an ingress of the range',
+      '10.0.7.3',
+      { 'x-forwarded-proto': 'https' },
+      { trustedProxies: ['10.0.0.0/16'] },
+      true,
+    ],
+    ['from beside the range', '10.1.7.3', { 'x-forwarded-proto': 'https' }, { trustedProxies: ['10.0.0.0/16'] }, false],
+    ['at a port that Docker published', '172.17.0.1', { host: 'localhost:3000' }, {}, false],
+    ['from a phone in the same network', '192.168.1.9', { host: '192.168.1.7:3000' }, {}, false],
+    ["from Vite's proxy, short form", '127.0.0.1', { host: 'localhost:3000' }, {}, true],
+    [
+      "from Vite's proxy with xfwd",
+      '::1',
+      {
+        host: 'localhost:5173',
+        'x-forwarded-for': '::1',
+        'x-forwarded-host': 'localhost:5173',
+        'x-forwarded-proto': 'http',
+      },
+      {},
+      true,
+    ],
+  ])('%s', async (_, peer, headers, options, expected) => {
+    expect(await isSafe(peer, headers, options)).toBe(expected)
+  })
+})
+
+const logIn = async (headers: Record<string, string>, edge: NodeVisitsOptions = {}) => {
+  const { send } = await serve(
+    async (visit, _request, response) => {
+      await visit.logIn(ada)
+      response.end('logged in')
+    },
+    { edge },
+  )
+  return send('/login', { method: 'POST', headers })
+}
+
+describe("a login by way of Vite's proxy", () => {
+  const front = { Origin: 'http://localhost:5173' }
+
+  it('works where the proxy leaves Host alone', async () => {
+    expect((await logIn({ ...front, Host: 'localhost:5173' })).body).toBe('logged in')
+  })
+
+  it('works where the proxy changes Host and the browser sends Sec-Fetch-Site', async () => {
+    const headers = { ...front, Host: 'localhost:3000', 'Sec-Fetch-Site': 'same-origin' }
+    expect((await logIn(headers)).body).toBe('logged in')
+  })
+
+  it('is refused where the proxy changes Host and the browser sends Origin alone', async () => {
+    expect((await logIn({ ...front, Host: 'localhost:3000' })).body).toBe('ERR_SESSION_CROSS_ORIGIN')
+  })
+})
+
+describe('a login without HTTPS from another machine', () => {
+  // Host says that the request was not made for this machine, as from a phone.
+  const headers = { Host: '192.168.1.7:3000' }
+
+  it('is refused', async () => {
+    const { status, body, cookies } = await logIn(headers)
+    expect([status, body, cookies]).toEqual([403, 'ERR_SESSION_INSECURE', []])
+  })
+
+  it('works where the cookie gives HTTPS up, and the cookie is not Secure', async () => {
+    const { status, cookies } = await logIn(headers, { cookie: { secure: false } })
+    expect([status, cookies]).toEqual([200, [expect.not.stringContaining('Secure')]])
+  })
+})
+
+it('a login by a proxy over a Unix socket needs isSecure', async () => {
+  const path = join(memoryFolder('unix'), 'app.sock')
+  const isSecure = ({ headers }: IncomingMessage) => headers['x-forwarded-proto'] === 'https'
+  for (const options of [{ trustedProxies: ['127.0.0.1', '::1'] }, { isSecure }]) {
+    const visits = nodeVisits(makeSessions().sessions, options)
+    const server = createServer((request, response) => {
+      visits
+        .of(request, response)
+        .logIn(ada)
+        .then(() => response.end())
+        .catch(error => answerError(response, error))
+    }).listen(path)
+    await once(server, 'listening')
+    const headers = { Host: 'app.example.com', 'X-Forwarded-Proto': 'https' }
+    const [answer] = await once(ask({ socketPath: path, method: 'POST', headers, agent: false }).end(), 'response')
+    expect(answer.resume().statusCode).toBe('isSecure' in options ? 200 : 403)
+    await once(server.close(), 'close')
+  }
+})
+
+describe('behind Firebase Hosting, which passes on the cookie __session alone,', () => {
+  const onlyOne = (cookies: string[]) =>
+    jar(cookies)
+      .split('; ')
+      .filter(cookie => cookie.startsWith('__session='))
+      .join('')
+  const edge: NodeVisitsOptions = {
+    cookie: { name: '__session' },
+    isSecure: ({ headers }) => headers['x-forwarded-proto'] === 'https',
+    trustedOrigins: ['https://shop.web.app'],
+  }
+
+  it('a user stays logged in under that name, and old browsers, which send Origin alone, log in', async () => {
+    const { send } = await serve(
+      async (visit, request, response) => {
+        if (request.method === 'POST') await visit.logIn(ada)
+        response.end((await visit.get())?.user?.name ?? 'nobody')
+      },
+      { edge },
+    )
+    const headers = { host: 'shop-x.run.app', 'x-forwarded-proto': 'https', origin: 'https://shop.web.app' }
+    const { cookies } = await send('/login', { method: 'POST', headers })
+    const cookie = onlyOne(cookies)
+    expect(cookie).not.toBe('')
+    expect((await send('/', { headers: { ...headers, cookie } })).body).toBe('ada')
+  })
+})
+
+describe('two services on one host', () => {
+  it.each([
+    ['take each other’s login away', {}, ['nobody', 'ada']],
+    ['go on beside each other with names of their own', { cookie: { name: 'other_id' } }, ['ada', 'ada']],
+  ] as const)('%s', async (_, edge, expected) => {
+    const answer = (options: NodeVisitsOptions) =>
+      serve(
+        async (visit, request, response) => {
+          if (request.method === 'POST') await visit.logIn(ada)
+          response.end((await visit.get())?.user?.name ?? 'nobody')
+        },
+        { edge: options },
+      )
+    const services = [await answer({}), await answer(edge)]
+    // Cookies know no ports.
+    const browser = new ScopedJar(services[0]!.clock)
+    const go = async ({ send }: (typeof services)[number], method: string) => {
+      const headers = { host: 'localhost', cookie: browser.header('localhost', '/') }
+      const { body, cookies } = await send('/', { method, headers })
+      browser.take(cookies, 'localhost')
+      return body
+    }
+    for (const service of services) expect(await go(service, 'POST')).toBe('ada')
+    const found = []
+    for (const service of services) found.push(await go(service, 'GET'))
+    expect(found).toEqual(expected)
+  })
+})
+
+describe('an API that a renderer asks with the cookies of the browser', () => {
+  const front = 'https://www.example.com'
+  const api = (edge: NodeVisitsOptions) =>
+    serve(
+      async (visit, request, response) => {
+        if (request.url === '/login') await visit.logIn(ada)
+        if (request.method === 'POST') await visit.checkOrigin()
+        response.end((await visit.get())?.user?.name ?? 'nobody')
+      },
+      { edge },
+    )
+  const byHttps = { host: 'api.internal', 'x-forwarded-proto': 'https' }
+  const named: NodeVisitsOptions = { trustedProxies: ['127.0.0.1'] }
+
+  it('looks at the cookie if the renderer is named, and says that it was asked by HTTPS', async () => {
+    for (const [edge, headers, expected] of [
+      [named, byHttps, 'ada'],
+      [named, { host: 'api.internal' }, 'nobody'],
+      [{}, byHttps, 'nobody'],
+    ] as const) {
+      const { send, sessions } = await api(edge)
+      const { secret } = await sessions.create(ada)
+      const { body } = await send('/', { headers: { ...headers, cookie: `session_id=${secret}` } })
+      expect([headers, body]).toEqual([headers, expected])
+    }
+  })
+
+  it.each([
+    ['passed on', true, {}, 'ada'],
+    ['dropped', false, {}, 'nobody'],
+    ['dropped, with the lifetime absolute', false, { lifetime: 'absolute' }, 'ada'],
+  ] as const)('has its user logged in for hours if Set-Cookie is %s: %s', async (_, isPassedOn, cookie, expected) => {
+    const { send, clock } = await api({ ...named, cookie })
+    const browser = new ScopedJar(clock)
+    // The login goes from the browser to the API.
+    browser.take((await send('/login', { method: 'POST', headers: byHttps })).cookies, 'example.com')
+    let body = ''
+    for (let minute = 0; minute < 120; minute += 10) {
+      clock.now += 10 * 60_000
+      const asked = await send('/', { headers: { ...byHttps, cookie: browser.header('example.com', '/') } })
+      if (isPassedOn) browser.take(asked.cookies, 'example.com')
+      body = asked.body
+    }
+    expect(body).toBe(expected)
+  })
+
+  it('refuses a form of the front end without Sec-Fetch-Site, unless its origin is trusted; without any header it cannot tell', async () => {
+    const post = async (edge: NodeVisitsOptions, headers: object) =>
+      (await (await api({ ...named, ...edge })).send('/', { method: 'POST', headers: { ...byHttps, ...headers } }))
+        .status
+    expect(await post({}, { origin: front })).toBe(403)
+    expect(await post({}, { origin: front, 'sec-fetch-site': 'same-origin' })).toBe(200)
+    expect(await post({ trustedOrigins: [front] }, { origin: front })).toBe(200)
+    expect(await post({ trustedOrigins: [front] }, { origin: 'https://evil.example' })).toBe(403)
+    expect(await post({}, {})).toBe(200)
+  })
+})

@@ -1,0 +1,156 @@
+// The cookies of a visit as values: for cookie jars of frameworks, for the page behind a middleware, and for tests.
+
+import { SessionManager, type Visit } from 'coatcheck'
+import { openVisit, withCookies } from 'coatcheck/custom-server'
+import { fetchVisits } from 'coatcheck/fetch'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { cookieHeader } from 'coatcheck/testing'
+import { describe, expect, it } from 'vitest'
+import { onlyHost } from '../support/only-host.ts'
+import { testClock } from '../support/test-clock.ts'
+
+const user = { id: 42, name: 'ada' }
+const manager = () =>
+  new SessionManager({ store: new MemoryStore(), now: testClock(), sweepInterval: false, rememberFor: '30d' })
+const visitFor = (sessions: SessionManager, cookie: string | null, options = {}): Visit =>
+  openVisit(sessions, { method: 'POST', cookie, secure: true, header: onlyHost }, options)
+
+describe('visit.cookies', () => {
+  it('is empty before a method, and where no cookie changes', async () => {
+    const sessions = manager()
+    const visit = visitFor(sessions, null)
+    expect(visit.cookies).toEqual([])
+    await visit.get()
+    expect(visit.cookies).toEqual([])
+  })
+
+  it('has name, value and options of a login, as jars take them', async () => {
+    const visit = visitFor(manager(), null)
+    const { secret } = await visit.logIn({ user })
+    expect(visit.cookies).toEqual([
+      {
+        name: 'session_id',
+        value: secret,
+        options: { path: '/', httpOnly: true, secure: true, sameSite: 'lax', maxAge: 1800 },
+      },
+    ])
+  })
+
+  it('has both cookies, and removes both by an empty value at the logout', async () => {
+    const sessions = manager()
+    const visit = visitFor(sessions, null)
+    await visit.logIn({ user, remember: true })
+    expect(visit.cookies.map(({ name }) => name)).toEqual(['session_id', 'remember_token'])
+    const after = visitFor(sessions, withCookies(null, visit.cookies))
+    await after.logOut()
+    expect(
+      after.cookies.map(({ name, value, options }) => [name, value, options.maxAge, options.expires?.getTime()]),
+    ).toEqual([
+      ['session_id', '', 0, 0],
+      ['remember_token', '', 0, 0],
+    ])
+  })
+
+  it('says the same as the header lines, whatever the options of the cookie', async () => {
+    for (const cookie of [
+      {},
+      { hostPrefix: true },
+      { lifetime: 'browser' },
+      { sameSite: 'none', partitioned: true },
+      { domain: 'example.com', path: '/app', sameSite: 'strict' },
+      { secure: false },
+    ] as const) {
+      const visit = visitFor(manager(), null, { cookie })
+      await visit.logIn({ user, remember: true })
+      const lines = visit.headers.getSetCookie()
+      expect(visit.cookies.length).toBe(2)
+      visit.cookies.forEach(({ name, value, options }, at) => {
+        const { maxAge, domain, path, httpOnly, secure, sameSite, partitioned } = options
+        const parts = new Set(lines[at]!.split('; '))
+        expect(lines[at]).toMatch(`${name}=${value}; `)
+        expect(parts.has(`Max-Age=${maxAge}`)).toBe(maxAge !== undefined)
+        expect(parts.has(`Domain=${domain}`)).toBe(domain !== undefined)
+        expect([...parts].some(part => part.startsWith('Max-Age'))).toBe(maxAge !== undefined)
+        expect([...parts].some(part => part.startsWith('Domain'))).toBe(domain !== undefined)
+        expect(parts).toContain(`Path=${path}`)
+        expect(parts.has('HttpOnly')).toBe(httpOnly)
+        expect(parts.has('Secure')).toBe(secure)
+        expect(parts.has('Partitioned')).toBe(partitioned === true)
+        expect([...parts].find(part => part.startsWith('SameSite'))?.toLowerCase()).toBe(`samesite=${sameSite}`)
+      })
+    }
+  })
+
+  it('and visit.headers only look: what visit.finish() returns is the same, however often either is asked', async () => {
+    const visit = visitFor(manager(), null)
+    for (const step of [() => visit.logIn({ user, remember: true }), () => visit.logOut()]) {
+      await step()
+      const looks = () => [visit.cookies, [...visit.headers]]
+      const seen = looks()
+      expect(looks()).toEqual(seen)
+      for (let times = 0; times < 2; times += 1) {
+        const { cookies, headers } = visit.finish()
+        expect([cookies, [...headers]]).toEqual(seen)
+      }
+    }
+  })
+})
+
+describe('a cookie jar', () => {
+  it('gets nothing of a visit that has responded: it reads and takes, and begins nothing', async () => {
+    const sessions = manager()
+    const session = await sessions.create({ user, data: { hint: 'Welcome.' } })
+    const token = await sessions.issueRememberToken(session)
+    const open = (cookie: string) => {
+      const visit = fetchVisits(sessions).of(new Request('https://shop.example/', { headers: { cookie } }))
+      visit.respond(new Response())
+      return visit
+    }
+    const page = open(`session_id=${session.secret}`)
+    expect((await page.get())?.user?.name).toBe('ada')
+    expect(await page.take('hint' as never)).toBe('Welcome.')
+    await expect(page.logIn({ user })).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
+    await expect(page.regenerate()).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
+    expect(page.cookies).toEqual([])
+    expect((await sessions.list(42)).map(({ key }) => key)).toEqual([session.key])
+    // The token stays as it is for a response that can bring the next one.
+    expect(await open(`remember_token=${token}`).get()).toBeNull()
+    expect((await sessions.redeemRememberToken(token))?.session.user?.name).toBe('ada')
+  })
+})
+
+describe('withCookies', () => {
+  it('hands a renewed session on to the page of the same request', async () => {
+    const sessions = manager()
+    const { secret } = await sessions.create({ user })
+    const middleware = visitFor(sessions, `theme=dark; session_id=${secret}`)
+    const renewed = await middleware.regenerate()
+    const header = withCookies(`theme=dark; session_id=${secret}`, middleware.cookies)
+    expect(header).toBe(`theme=dark; session_id=${renewed!.secret}`)
+    expect((await visitFor(sessions, header).requireUser()).user.name).toBe('ada')
+  })
+
+  it('replaces each name once, drops what is removed, and leaves the others as they are', () => {
+    const set = (name: string, value: string) => ({ name, value })
+    expect(withCookies(null, [])).toBe('')
+    expect(withCookies(undefined, [set('a', '1')])).toBe('a=1')
+    expect(withCookies('a=1; b=2;  c ; a=3', [set('a', '9')])).toBe('b=2; c; a=9')
+    expect(withCookies('a=1; b=x=y; ab=1', [set('a', '')])).toBe('b=x=y; ab=1')
+    expect(withCookies(' ; ;', [set('a', '')])).toBe('')
+  })
+})
+
+describe('for tests of an application', () => {
+  it('cookieHeader is what a browser with the session sends', async () => {
+    const sessions = manager()
+    const session = await sessions.create({ user })
+    const visits = fetchVisits(sessions, { cookie: { hostPrefix: true } })
+    const request = new Request('https://shop.example/', {
+      headers: { Cookie: cookieHeader(session, { hostPrefix: true }) },
+    })
+    const response = await visits.handle(request, async visit => new Response((await visit.requireUser()).user.name))
+    expect(await response.text()).toBe('ada')
+    expect(cookieHeader(session)).toBe(`session_id=${session.secret}`)
+    expect(() => cookieHeader(session, { nme: 'x' } as never)).toThrow('nme')
+  })
+})

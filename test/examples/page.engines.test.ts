@@ -1,0 +1,318 @@
+// The example's page in a real browser: what people see, click and read.
+import { once } from 'node:events'
+import { stat, writeFile } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import { SessionManager } from 'coatcheck'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import type { BrowserContext, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { createApp } from '../../examples/server/app.mjs'
+import { openUsers } from '../../examples/server/users.mjs'
+import { CHEAP, Client, PASSWORD } from '../support/example-service.ts'
+import { openBrowser, profileFolder } from '../support/services/chromium.ts'
+import { describeEngine } from '../support/services/engines.ts'
+
+const MINUTE = 60_000
+const PICTURE = new URL('../../docs/pictures/session.png', import.meta.url)
+const NEW_PASSWORD = 'a password that is new'
+
+describeEngine('chromium', 'the page at / in Chromium', () => {
+  let server: Server
+  let url: string
+  let later = 0
+  let isDown = false
+  let profile: Awaited<ReturnType<typeof profileFolder>>
+  let browser: BrowserContext
+  let page: Page
+  const complaints: string[] = []
+
+  /** Messages of the console would be broken files, or what the policy refused. */
+  async function openPage(options: Parameters<typeof openBrowser>[1] = {}) {
+    browser = await openBrowser(profile.path, options)
+    browser.setDefaultTimeout(20_000)
+    page = await browser.newPage()
+    page.on('pageerror', error => complaints.push(String(error)))
+    page.on('console', message => {
+      if (message.type() === 'error' && !/status of (401|503)/.test(message.text())) complaints.push(message.text())
+    })
+  }
+
+  beforeAll(async () => {
+    profile = await profileFolder()
+    await openPage()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await profile?.remove()
+  })
+  beforeEach(async () => {
+    later = 0
+    isDown = false
+    complaints.length = 0
+    const store = new MemoryStore()
+    const read = store.read.bind(store)
+    store.read = async (...all) => {
+      if (isDown) throw new Error('down')
+      return read(...all)
+    }
+    const sessions = new SessionManager({
+      store,
+      initial: () => ({ label: '' }),
+      rememberFor: '30d',
+      now: () => Date.now() + later,
+    })
+    server = createServer(createApp({ sessions, users: await openUsers(CHEAP) })).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    url = `http://127.0.0.1:${(server.address() as { port: number }).port}`
+    await browser.clearCookies()
+    await page.goto(url)
+  })
+  afterEach(async () => {
+    // The page looks at its session by itself: a server that is gone would be a complaint.
+    await page.goto('about:blank')
+    server.closeAllConnections()
+    server.close()
+    expect(complaints).toEqual([])
+  })
+
+  /** By keyboard alone: the name has the focus when the page opens. */
+  async function logIn(password = PASSWORD, { remember = false } = {}) {
+    await page.keyboard.type('ada')
+    await page.keyboard.press('Tab')
+    await page.keyboard.type(password)
+    await page.keyboard.press('Tab')
+    if (remember) await page.keyboard.press('Space')
+    await page.keyboard.press('Enter')
+  }
+  const see = (text: string | RegExp) => page.getByText(text).filter({ visible: true }).first().waitFor()
+  const sessionCookie = async () => (await browser.cookies()).find(({ name }) => name === 'session_id')
+
+  it('logs in by keyboard, shows who it is and on which device, and logs out', async () => {
+    await logIn()
+    await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
+    expect(await page.locator('#id').textContent()).toBe('42')
+    await page.locator('#devices li').waitFor()
+    expect(await page.locator('#devices li').textContent()).toMatch(/Chrome on Linux.*This device/)
+    expect(await sessionCookie()).toMatchObject({ httpOnly: true, secure: true, sameSite: 'Lax' })
+    expect(await page.evaluate('document.cookie')).toBe('')
+
+    await page.getByRole('button', { name: 'Log out', exact: true }).click()
+    await page.getByRole('heading', { name: 'Log in' }).waitFor()
+    expect(await sessionCookie()).toBeUndefined()
+  })
+
+  it('says what is wrong with a wrong password, and where', async () => {
+    await logIn('wrong')
+    await see('Wrong name or password.')
+    expect(await page.getByRole('alert').filter({ hasText: 'Wrong name' }).count()).toBe(1)
+    const password = page.getByLabel('Password', { exact: true })
+    expect(await page.evaluate('document.activeElement.id')).toBe('password')
+    expect(await password.getAttribute('aria-invalid')).toBe('true')
+    // The wrong one is selected: typing replaces it.
+    await page.keyboard.type(PASSWORD)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
+  })
+
+  it('remembers its user across a restart of the browser, if asked to', async () => {
+    await logIn(PASSWORD, { remember: true })
+    await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
+    // The restart, a day later: the session is over on both sides, the token is on the disk.
+    await browser.close()
+    later = 24 * 60 * MINUTE
+    await openPage()
+    await browser.clearCookies({ name: 'session_id' })
+    await page.goto(url)
+    await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
+
+    await page.getByRole('button', { name: 'Log out', exact: true }).click()
+    await page.getByRole('heading', { name: 'Log in' }).waitFor()
+    expect(await browser.cookies()).toEqual([])
+  })
+
+  it('forgets its user after a day, if not asked to remember', async () => {
+    await logIn()
+    await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
+    later = 24 * 60 * MINUTE
+    await page.goto(url)
+    await page.getByRole('heading', { name: 'Log in' }).waitFor()
+  })
+
+  it('lists the devices and ends another one', async () => {
+    const phone = new Client(url, 'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Safari/604.1')
+    await phone.login()
+    await logIn()
+    await page.getByRole('button', { name: /^Log out Safari on iPhone/ }).click()
+    await see('Safari on iPhone has been logged out.')
+    expect(await page.locator('#devices li').count()).toBe(1)
+    expect(await phone.whoami()).toBeNull()
+    expect(await page.evaluate('document.activeElement.id')).toBe('devices-title')
+  })
+
+  it('changes the password: this browser goes on, all others are out', async () => {
+    const other = new Client(url)
+    await other.login()
+    await logIn()
+    await page.getByLabel('Old password').fill('wrong password')
+    await page.getByLabel('New password').fill(NEW_PASSWORD)
+    await page.getByRole('button', { name: 'Change password' }).click()
+    await see('The old password is not right.')
+    expect(await other.whoami()).toBe('ada')
+
+    const before = await sessionCookie()
+    await page.getByLabel('Old password').fill(PASSWORD)
+    await page.getByRole('button', { name: 'Change password' }).click()
+    await see('Your password is changed. All your other devices have been logged out.')
+    expect((await sessionCookie())?.value).not.toBe(before?.value)
+    expect(await other.whoami()).toBeNull()
+    await page.locator('#devices li').waitFor()
+    expect(await page.locator('#devices li').count()).toBe(1)
+  })
+
+  it('says so when the session has expired', async () => {
+    await logIn()
+    await page.locator('#devices li').waitFor()
+    later = 31 * MINUTE
+    await page.getByLabel('Old password').fill(PASSWORD)
+    await page.getByLabel('New password').fill(NEW_PASSWORD)
+    await page.getByRole('button', { name: 'Change password' }).click()
+    await see('Your session has expired or was ended. Please log in again.')
+    await page.getByRole('heading', { name: 'Log in' }).waitFor()
+  })
+
+  it('says so when another device has ended this session', async () => {
+    await logIn()
+    await page.locator('#devices li').waitFor()
+    const other = new Client(url)
+    await other.login()
+    const { body } = await other.send('GET', '/sessions')
+    const { key } = body.find(({ current }: { current: boolean }) => !current)
+    await other.send('DELETE', `/sessions/${key}`)
+    // Back on this tab.
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    await see('Your session has expired or was ended. Please log in again.')
+  })
+
+  it('tells an outage from a logout', async () => {
+    await logIn()
+    await page.locator('#devices li').waitFor()
+    isDown = true
+    await page.goto(url)
+    await see('You have not been logged out.')
+    isDown = false
+    await page.getByRole('link', { name: 'Try again' }).click()
+    await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
+  })
+
+  it('shows what a device calls itself as text', async () => {
+    await new Client(url, '<img src=x onerror=alert(1)>').login()
+    await logIn()
+    await see('<img src=x onerror=alert(1)>')
+    expect(await page.locator('#devices img').count()).toBe(0)
+  })
+
+  it('names every field and button for those who do not see them', async () => {
+    await logIn()
+    await page.locator('#devices li').waitFor()
+    const nameless = await page.evaluate(`
+      [...document.querySelectorAll('input, button')]
+        .filter(element => element.type !== 'hidden' && element.ariaHidden !== 'true')
+        .filter(element => !element.labels?.length && !element.ariaLabel && !element.textContent.trim())
+        .map(element => element.outerHTML)
+    `)
+    expect(nameless).toEqual([])
+    expect(await page.getAttribute('html', 'lang')).toBe('en')
+  })
+
+  it.each([320, 1280])('has no sideways scrolling at %i pixels', async width => {
+    await page.setViewportSize({ width, height: 700 })
+    await page.keyboard.type('max')
+    await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
+    await page.keyboard.press('Enter')
+    await page.locator('#devices li').waitFor()
+    expect(await page.locator('#id').textContent()).toBe('18446744073709551615')
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
+  })
+
+  it('shows the time line of its session and what is left of it', async () => {
+    await logIn()
+    await page.locator('#devices li').waitFor()
+    const told = (name: string) => page.locator(`time[data-time=${name}]`).textContent()
+    expect(await told('createdAt')).toMatch(/^now|seconds? ago$/)
+    expect(await page.locator('#how').textContent()).toBe('with the password')
+    expect(await told('rotatedAt')).toBe('not yet')
+    expect(await told('expiresAt')).toBe('in 30 minutes')
+    expect(await page.locator('#bound').textContent()).toBe(
+      'Not bound to this device: a copied cookie would work elsewhere.',
+    )
+    expect(await told('absoluteExpiresAt')).toBe('in 12 hours')
+    await see('a random ID. No script can read it')
+    const idle = Number(await page.locator('#idle').evaluate(bar => (bar as unknown as { position: number }).position))
+    expect(idle).toBeGreaterThan(0.9)
+
+    const before = await sessionCookie()
+    await page.getByRole('button', { name: 'Give the session a new ID' }).click()
+    await see('The session goes on under a new ID.')
+    expect(await told('rotatedAt')).toMatch(/^now|seconds? ago$/)
+    expect((await sessionCookie())?.value).not.toBe(before?.value)
+    await page.reload()
+    await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
+    expect(await told('rotatedAt')).toMatch(/^now|seconds? ago$/)
+  })
+
+  it('says of a remembered session how it began', async () => {
+    await logIn(PASSWORD, { remember: true })
+    await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
+    await browser.clearCookies({ name: 'session_id' })
+    await page.goto(url)
+    await see('by the remember cookie of this browser')
+  })
+
+  it('logs out everywhere', async () => {
+    const phone = new Client(url)
+    await phone.login()
+    await logIn()
+    await page.getByRole('button', { name: 'Log out everywhere' }).click()
+    await see('You are logged out on all your devices.')
+    await page.getByRole('heading', { name: 'Log in' }).waitFor()
+    expect(await phone.whoami()).toBeNull()
+    expect(await sessionCookie()).toBeUndefined()
+  })
+
+  it('is the picture in the documentation: COATCHECK_PICTURES=1 takes it anew', async () => {
+    const phone = new Client(url, 'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Safari/604.1')
+    await phone.login()
+    await page.setViewportSize({ width: 640, height: 700 })
+    await logIn()
+    await page.locator('#devices li').nth(1).waitFor()
+    const picture = await page.screenshot({ fullPage: true })
+    const { size } = await stat(PICTURE)
+    expect(picture.length).toBeGreaterThan(size / 2)
+    expect(picture.length).toBeLessThan(size * 2)
+    if (process.env.COATCHECK_PICTURES) await writeFile(PICTURE, picture)
+  })
+
+  it('logs in and out without script, by forms', async () => {
+    await browser.close()
+    await openPage({ javaScriptEnabled: false })
+    await browser.clearCookies()
+    await page.goto(url)
+    await page.getByLabel('Name').fill('ada')
+    await page.getByLabel('Password', { exact: true }).fill('wrong')
+    await page.getByRole('button', { name: 'Log in' }).click()
+    await see('Wrong name or password.')
+    expect(await page.getByLabel('Name').inputValue()).toBe('ada')
+    await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
+    await page.getByRole('button', { name: 'Log in' }).click()
+    await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
+    const before = await sessionCookie()
+    await page.getByRole('button', { name: 'Give the session a new ID' }).click()
+    await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
+    expect((await sessionCookie())?.value).not.toBe(before?.value)
+    await page.getByRole('button', { name: 'Log out', exact: true }).click()
+    await page.getByRole('heading', { name: 'Log in' }).waitFor()
+    expect(await sessionCookie()).toBeUndefined()
+    await browser.close()
+    await openPage()
+  })
+})

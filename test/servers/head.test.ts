@@ -1,0 +1,493 @@
+import { once } from 'node:events'
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { connect as connectHttp2, createServer as createHttp2 } from 'node:http2'
+import { type AddressInfo, connect, Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { setTimeout as pause } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import { type AnyVisit, ada, answerError, type Handler, serve } from '../support/edge-service.ts'
+
+const ours = /^session_id=[\w-]{43}; Max-Age=1800; Path=\/; HttpOnly; Secure; SameSite=Lax$/
+
+/** Logs in, and lets the application write its response in its own way. */
+const afterLogin = async (write: (response: ServerResponse, visit: AnyVisit) => unknown, method = 'POST') => {
+  const { send } = await serve(async (visit, _request, response) => {
+    await visit.logIn(ada)
+    await write(response, visit)
+  })
+  return send('/', { method })
+}
+
+describe('our headers are in the response, whatever the application does to it', () => {
+  const writes: Record<string, (response: ServerResponse) => unknown> = {
+    'nothing but end': response => response.end('x'),
+    'setHeader afterwards': response => {
+      response.setHeader('Set-Cookie', 'theme=dark')
+      response.setHeader('Cache-Control', 'public, max-age=60')
+      response.setHeader('Vary', 'Accept-Encoding')
+      response.end('x')
+    },
+    'setHeader with an array': response => {
+      response.setHeader('set-cookie', ['theme=dark', 'lang=en'])
+      response.setHeader('vary', ['Accept', 'Accept-Encoding'])
+      response.end('x')
+    },
+    appendHeader: response => {
+      response.appendHeader('Set-Cookie', 'theme=dark')
+      response.appendHeader('Vary', 'Accept-Encoding')
+      response.end('x')
+    },
+    'writeHead with an object': response =>
+      response
+        .writeHead(200, { 'Set-Cookie': 'theme=dark', Vary: 'Accept-Encoding', 'cache-control': 'public' })
+        .end('x'),
+    'writeHead with an object and a reason': response =>
+      response.writeHead(200, 'Fine', { 'SET-COOKIE': ['theme=dark'], VARY: 'Accept-Encoding' }).end('x'),
+    'writeHead with Vary alone': response => response.writeHead(200, { vary: 'Accept-Encoding' }).end('x'),
+    'writeHead with Set-Cookie alone': response => response.writeHead(200, { 'set-cookie': 'theme=dark' }).end('x'),
+    'writeHead with Cache-Control alone': response => response.writeHead(200, { 'cache-control': 'public' }).end('x'),
+    'writeHead with null': response => response.writeHead(200, null as never).end('x'),
+    'writeHead with a reason and null': response => response.writeHead(200, 'Fine', null as never).end('x'),
+    'writeHead with a flat array': response =>
+      response
+        .writeHead(200, ['Set-Cookie', 'theme=dark', 'Set-Cookie', 'lang=en', 'Vary', 'Accept-Encoding'])
+        .end('x'),
+    'writeHead with a reason and a flat array': response =>
+      response.writeHead(200, 'Fine', ['Set-Cookie', 'theme=dark', 'Cache-Control', 'max-age=5']).end('x'),
+    'writeHead with pairs': response =>
+      response
+        .writeHead(200, [
+          ['Set-Cookie', 'theme=dark'],
+          ['Set-Cookie', 'lang=en'],
+          ['Vary', 'Accept-Encoding'],
+        ] as never)
+        .end('x'),
+    'writeHead with an array value': response =>
+      response.writeHead(200, ['Set-Cookie', ['theme=dark', 'lang=en']] as never).end('x'),
+    'headers before and writeHead': response => {
+      response.setHeader('Set-Cookie', ['theme=dark'])
+      response.writeHead(200).end('x')
+    },
+    'a stream': response => pipeline(Readable.from(['a', 'b', 'c']), response),
+    'write, then end': response => {
+      response.write('a')
+      response.end('b')
+    },
+    flushHeaders: response => {
+      response.setHeader('Set-Cookie', 'theme=dark')
+      response.flushHeaders()
+      response.end('x')
+    },
+    'removeHeader of all': response => {
+      for (const name of ['Set-Cookie', 'Cache-Control', 'Vary']) response.removeHeader(name)
+      response.end('x')
+    },
+    setHeaders: response => {
+      response.setHeaders(new Map([['Set-Cookie', 'theme=dark']]))
+      response.end('x')
+    },
+    '204': response => response.writeHead(204).end(),
+    '304': response => response.writeHead(304, { ETag: '"x"', 'Set-Cookie': 'theme=dark' }).end(),
+    redirect: response => response.writeHead(303, { Location: '/' }).end(),
+    'early hints first': response => {
+      response.writeEarlyHints({ link: '</style.css>; rel=preload' })
+      response.end('x')
+    },
+    'a malformed writeHead first': response => {
+      expect(() => response.writeHead(9999)).toThrow(RangeError)
+      expect(() => response.writeHead(200, ['odd'])).toThrow(expect.objectContaining({ code: 'ERR_INVALID_ARG_VALUE' }))
+      expect(() => response.writeHead(200, { 'bad name': 'x' })).toThrow()
+      response.end('x')
+    },
+  }
+  it.each(Object.entries(writes))('%s', async (name, write) => {
+    const { headers, cookies, status } = await afterLogin(write)
+    expect(cookies.filter(cookie => cookie.startsWith('session_id='))).toEqual([expect.stringMatching(ours)])
+    expect(headers['cache-control']).toBe('no-store')
+    expect(headers.vary).toMatch(/(^|, )Cookie$/)
+    // What the application said is there too.
+    const source = String(write)
+    expect(cookies.includes('theme=dark')).toBe(source.includes('theme=dark'))
+    expect(cookies.includes('lang=en')).toBe(source.includes('lang=en'))
+    expect(String(headers.vary).split(', ').includes('Accept-Encoding')).toBe(source.includes('Accept-Encoding'))
+    expect(cookies).toHaveLength(new Set(cookies).size)
+    expect(cookies.filter(cookie => !['theme=dark', 'lang=en'].includes(cookie))).toHaveLength(1)
+    expect(status).toBe(name === 'redirect' ? 303 : Number(/^\d+$/.exec(name) ?? 200))
+    if (name === '304') expect(headers.etag).toBe('"x"')
+  })
+
+  it('HEAD', async () => {
+    const reply = await afterLogin(response => response.end('x'), 'HEAD')
+    expect([reply.body, reply.cookies.length, reply.headers['cache-control']]).toEqual(['', 1, 'no-store'])
+  })
+
+  it('and the reason phrase, the status and the chain stay the application’s', async () => {
+    const { port } = await serve(async (visit, _request, response) => {
+      await visit.logIn(ada)
+      expect(response.writeHead(201, 'Made It', { 'X-One': '1' })).toBe(response)
+      response.end('x')
+    })
+    const socket = connect(port, '127.0.0.1')
+    socket.end('POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
+    let text = ''
+    for await (const chunk of socket.setEncoding('latin1')) text += chunk
+    expect(text).toMatch(/^HTTP\/1\.1 201 Made It\r\n/)
+    expect(text).toMatch(/\r\nX-One: 1\r\n/i)
+    expect(text.match(/^set-cookie:/gim)).toHaveLength(1)
+  })
+
+  it('headers that were set before the visit survive', async () => {
+    const { send } = await serve(async (visit, _request, response) => {
+      response.setHeader('Set-Cookie', ['before=1'])
+      response.setHeader('Vary', 'Accept')
+      await visit.logIn(ada)
+      response.appendHeader('Set-Cookie', 'after=1')
+      response.end('x')
+    })
+    const { cookies, headers } = await send('/', { method: 'POST' })
+    expect(cookies).toEqual(['before=1', 'after=1', expect.stringMatching(ours)])
+    expect(headers.vary).toBe('Accept, Cookie')
+  })
+
+  it('headers that were set before the visit survive a writeHead with others', async () => {
+    const { send } = await serve(async (visit, _request, response) => {
+      response.setHeader('Set-Cookie', ['before=1'])
+      response.setHeader('Vary', 'Accept')
+      await visit.logIn(ada)
+      response.writeHead(200, { 'X-One': '1' }).end('x')
+    })
+    const { cookies, headers } = await send('/', { method: 'POST' })
+    expect(cookies).toEqual(['before=1', expect.stringMatching(ours)])
+    expect([headers.vary, headers['x-one']]).toEqual(['Accept, Cookie', '1'])
+  })
+
+  it('an array given to writeHead replaces what was set before, as Node has it', async () => {
+    const { headers, cookies } = await afterLogin(response => {
+      response.setHeader('X-Theme', 'old')
+      response.setHeader('Set-Cookie', 'theme=old')
+      response.writeHead(200, ['X-Theme', 'new', 'x-theme', 'newer', 'Set-Cookie', 'theme=new']).end()
+    })
+    expect(headers['x-theme']).toBe('new, newer')
+    expect(cookies).toEqual(['theme=new', expect.stringMatching(ours)])
+  })
+
+  it('our cookie is there once, where the application sets one of its name', async () => {
+    const reply = await afterLogin(response =>
+      response
+        .writeHead(200, { 'Set-Cookie': ['session_id=theirs; Path=/', ' session_id =theirs', 'session_idx=1'] })
+        .end(),
+    )
+    expect(reply.cookies).toEqual(['session_idx=1', expect.stringMatching(ours)])
+  })
+
+  it('a Vary that covers Cookie, and a Cache-Control that forbids storing, stay as they are', async () => {
+    for (const [vary, cacheControl] of [
+      ['*', 'private, no-store'],
+      ['accept, cookie', 'No-Store'],
+    ] as const) {
+      const { headers } = await afterLogin(response =>
+        response.writeHead(200, { Vary: vary, 'Cache-Control': cacheControl }).end(),
+      )
+      expect([headers.vary, headers['cache-control']]).toEqual([vary, cacheControl])
+    }
+    const covering = await afterLogin(response => response.writeHead(200, { vary: '*' }).end())
+    expect(covering.headers.vary).toBe('*')
+    const empty = await afterLogin(response => response.setHeader('Vary', ' ').end())
+    expect(empty.headers.vary).toBe('Cookie')
+    const similar = await afterLogin(response => response.writeHead(200, { 'Cache-Control': 'x-no-store' }).end())
+    expect(similar.headers['cache-control']).toBe('no-store')
+  })
+
+  it('an anonymous page may be cached, as the application says', async () => {
+    const { send } = await serve(async (visit, _request, response) => {
+      await visit.get()
+      response.writeHead(200, { 'Cache-Control': 'public, max-age=60' }).end('x')
+    })
+    const { headers } = await send('/')
+    expect([headers['cache-control'], headers.vary, headers['set-cookie']]).toEqual([
+      'public, max-age=60',
+      'Cookie',
+      undefined,
+    ])
+  })
+
+  it('a page that never asks for the session is left alone', async () => {
+    const { send } = await serve((_visit, _request, response) => response.writeHead(200).end('x'))
+    const { headers } = await send('/')
+    expect([headers.vary, headers['cache-control'], headers['set-cookie']]).toEqual([undefined, undefined, undefined])
+  })
+
+  it('an error that the application throws after the login still brings the cookie', async () => {
+    const { send } = await serve(async visit => {
+      await visit.logIn(ada)
+      throw new Error('boom')
+    })
+    const { status, cookies, headers } = await send('/', { method: 'POST' })
+    expect([status, cookies.length, headers['cache-control']]).toEqual([500, 1, 'no-store'])
+  })
+})
+
+describe('others who put themselves around writeHead', () => {
+  /** What on-headers, and with it compression, morgan and cookie-session, do to a response. */
+  function onHeaders(response: ServerResponse, listener: (response: ServerResponse) => void): void {
+    const previous = response.writeHead
+    let fired = false
+    response.writeHead = function patched(this: ServerResponse, ...args: unknown[]) {
+      const headers = typeof args[1] === 'string' ? args[2] : args[1]
+      if (headers && !Array.isArray(headers))
+        for (const [name, value] of Object.entries(headers)) this.setHeader(name, value as string)
+      if (!fired) {
+        fired = true
+        listener(this)
+      }
+      return Reflect.apply(previous, this, typeof args[1] === 'string' ? [args[0], args[1]] : [args[0]])
+    } as ServerResponse['writeHead']
+  }
+  const overwrite = (response: ServerResponse) => {
+    response.setHeader('Set-Cookie', 'theirs=1')
+    response.setHeader('Vary', 'Accept-Encoding')
+    response.setHeader('Cache-Control', 'public')
+  }
+  const append = (response: ServerResponse) => {
+    response.appendHeader('Set-Cookie', 'theirs=1')
+    response.setHeader('Vary', 'Accept-Encoding')
+  }
+  const write: Record<string, (response: ServerResponse) => unknown> = {
+    implicitly: response => response.end('x'),
+    'with an object': response =>
+      response.writeHead(200, { 'Set-Cookie': 'app=1', 'Cache-Control': 'public' }).end('x'),
+    'with a flat array': response => response.writeHead(200, ['Set-Cookie', 'app=1']).end('x'),
+  }
+  for (const [how, listener] of Object.entries({ overwrite, append }))
+    for (const [when, order] of Object.entries({
+      before: ['them', 'us'],
+      after: ['us', 'them'],
+      around: ['them', 'us', 'them'],
+    }))
+      it.each(Object.keys(write))(`lose nothing of ours (${how}, ${when} us, %s)`, async name => {
+        const handler: Handler = async (visit, _request, response) => {
+          for (const who of order)
+            if (who === 'us') await visit.logIn(ada)
+            else onHeaders(response, listener)
+          write[name]!(response)
+        }
+        const { send } = await serve(handler)
+        const { cookies, headers } = await send('/', { method: 'POST' })
+        expect(cookies.filter(cookie => cookie.startsWith('session_id='))).toEqual([expect.stringMatching(ours)])
+        expect(cookies).toContain('theirs=1')
+        expect(headers['cache-control']).toBe('no-store')
+        expect(headers.vary).toBe('Accept-Encoding, Cookie')
+      })
+
+  it.each([false, true])('find setHeader as it was afterwards, the response’s own or not: %s', async isOwn => {
+    let after: unknown[] = []
+    const { send } = await serve(async (visit, _request, response) => {
+      onHeaders(response, overwrite)
+      if (isOwn) response.setHeader = response.setHeader.bind(response)
+      const { setHeader } = response
+      await visit.logIn(ada)
+      response.writeHead(200)
+      after = [response.setHeader === setHeader, Object.hasOwn(response, 'setHeader')]
+      response.end()
+    })
+    await send('/', { method: 'POST' })
+    expect(after).toEqual([true, isOwn])
+  })
+})
+
+describe('after the head was sent', () => {
+  it('a session is refused before anything is stored, and the response is as it was', async () => {
+    const seen: unknown[] = []
+    const { send, calls } = await serve(async (visit, _request, response) => {
+      response.writeHead(200, { 'Content-Type': 'text/plain' })
+      response.write('a')
+      for (const attempt of [() => visit.create(), () => visit.logIn(ada), () => visit.update({ n: 1 })])
+        await attempt().catch(error => seen.push(error.code))
+      response.end('b')
+    })
+    const reply = await send('/', { method: 'POST' })
+    expect([reply.status, reply.body, reply.cookies]).toEqual([200, 'ab', []])
+    expect([seen, calls]).toEqual([Array(3).fill('ERR_SESSION_HEADERS_SENT'), []])
+  })
+
+  it('a session that was begun in parallel is not left behind', async () => {
+    let outcome: unknown
+    const { send, sessions } = await serve(async (visit, _request, response) => {
+      const login = visit.logIn(ada).catch(error => {
+        outcome = error.code
+      })
+      response.end('too early')
+      await login
+    })
+    const reply = await send('/', { method: 'POST' })
+    await pause(20)
+    expect([reply.cookies, outcome]).toEqual([[], 'ERR_SESSION_HEADERS_SENT'])
+    expect(await sessions.list(42n)).toEqual([])
+  })
+
+  it('nothing begins for a client that has gone', async () => {
+    let outcome: unknown
+    const { port, calls } = await serve(async (visit, request, response) => {
+      request.resume()
+      await once(response, 'close')
+      outcome = await visit.logIn(ada).catch(error => error.code)
+    })
+    const socket = connect(port, '127.0.0.1')
+    socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc')
+    await pause(30)
+    socket.destroy()
+    for (let round = 0; outcome === undefined && round < 200; round++) await pause(10)
+    expect([outcome, calls]).toEqual(['ERR_SESSION_HEADERS_SENT', []])
+  })
+
+  it('writeHead twice is Node’s own error', async () => {
+    let code: unknown
+    await afterLogin(response => {
+      response.writeHead(200)
+      try {
+        response.writeHead(200, { 'X-Late': '1' })
+      } catch (error) {
+        code = (error as { code: unknown }).code
+      }
+      response.end()
+    })
+    expect(code).toBe('ERR_HTTP_HEADERS_SENT')
+  })
+})
+
+describe.each([
+  ['without a response', false],
+  ['with a response object, as @fastify/websocket and express-ws make one', true],
+])('%s', (_name, hasResponse) => {
+  it('an upgrade finds the session, is guarded, and begins nothing', async () => {
+    const { http, sessions } = await upgrading()
+    const { secret } = await sessions.create(ada)
+    const upgrade = (headers: string) =>
+      http(`GET /socket HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${headers}\r\n`)
+    expect(await upgrade(`Cookie: session_id=${secret}\r\nOrigin: http://localhost\r\n`)).toContain(
+      'ada ERR_SESSION_HEADERS_SENT',
+    )
+    expect(await upgrade(`Cookie: session_id=${secret}\r\n`)).toContain('ada ERR_SESSION_HEADERS_SENT')
+    for (const headers of ['Origin: http://evil.example\r\n', 'Sec-Fetch-Site: cross-site\r\n', 'Origin: null\r\n'])
+      expect(await upgrade(`Cookie: session_id=${secret}\r\n${headers}`)).toContain('ERR_SESSION_CROSS_ORIGIN')
+    expect(await sessions.list(42n)).toHaveLength(1)
+  })
+
+  it('an upgrade uses no remember token up', async () => {
+    const { http, sessions } = await upgrading()
+    const session = await sessions.create(ada)
+    const cookie = `remember_token=${await sessions.issueRememberToken(session)}`
+    const head = 'GET /socket HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n'
+    for (let times = 0; times < 2; times += 1)
+      expect(await http(`${head}Cookie: ${cookie}\r\n\r\n`)).toContain('undefined ERR_SESSION_HEADERS_SENT')
+    expect((await sessions.list(42n)).map(({ key }) => key)).toEqual([session.key])
+  })
+
+  async function upgrading() {
+    const made = await serve((_visit, _request, response) => response.end(), { manager: { rememberFor: '30d' } })
+    const { createServer } = await import('node:http')
+    const server = createServer()
+    server.on('upgrade', async (request, socket) => {
+      const visit = made.visits.of(request, hasResponse ? new ServerResponse(request) : undefined)
+      const answer = await visit
+        .get()
+        .then(async session => `${session?.user?.name} ${await visit.logIn(ada).catch(error => error.code)}`)
+        .catch(error => error.code)
+      socket.end(`HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n${answer}`)
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    server.unref()
+    const http = async (text: string) => {
+      const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+      socket.write(text)
+      let answer = ''
+      for await (const chunk of socket.setEncoding('latin1')) answer += chunk
+      return answer
+    }
+    return { ...made, http }
+  }
+})
+
+it('a request that offers HTTP/2 or TLS is an ordinary one', async () => {
+  const { port } = await serve(async (visit, _request, response) => {
+    await visit.logIn(ada)
+    response.end()
+  })
+  for (const upgrade of ['h2c', 'TLS/1.2', 'h2c, TLS/1.3']) {
+    const socket = connect(port, '127.0.0.1')
+    socket.write(
+      `POST / HTTP/1.1\r\nHost: localhost\r\nUpgrade: ${upgrade}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
+    )
+    let answer = ''
+    for await (const chunk of socket.setEncoding('latin1')) answer += chunk
+    expect([upgrade, answer]).toEqual([upgrade, expect.stringContaining('Set-Cookie: session_id=')])
+  }
+})
+
+it('the same request has the same visit, whichever code asks', async () => {
+  const { send, visits, calls, sessions } = await serve(async (visit, request, response) => {
+    await Promise.all([visit.get(), visits.of(request, response).get(), visits.of(request).get()])
+    response.end(String(visits.of(request, response) === visit))
+  })
+  const { secret } = await sessions.create(ada)
+  calls.length = 0
+  expect((await send('/', { headers: { cookie: `session_id=${secret}` } })).body).toBe('true')
+  expect(calls).toEqual(['read'])
+})
+
+it('another response to the same request has a visit of its own, and asked without one the last is meant', async () => {
+  const { visits } = await serve((_visit, _request, response) => response.end())
+  const request = new IncomingMessage(new Socket())
+  const [first, second] = [new ServerResponse(request), new ServerResponse(request)]
+  const visit = visits.of(request, first)
+  expect([visits.of(request), visits.of(request, first)]).toEqual([visit, visit])
+  const other = visits.of(request, second)
+  expect(other).not.toBe(visit)
+  expect(visits.of(request)).toBe(other)
+})
+
+it('nothing begins for a response that was destroyed', async () => {
+  const { visits, calls } = await serve((_visit, _request, response) => response.end())
+  const request = new IncomingMessage(new Socket())
+  Object.assign(request, { method: 'POST', headers: { host: 'localhost' } })
+  const response = new ServerResponse(request)
+  response.destroy()
+  await expect(visits.of(request, response).logIn(ada)).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
+  expect(calls).toEqual([])
+})
+
+it('HTTP/2 gets the same headers', async () => {
+  const { visits, sessions } = await serve((_visit, _request, response) => response.end())
+  const server = createHttp2((request, response) => {
+    const visit = visits.of(request as never, response as never)
+    visit
+      .logIn(ada)
+      .then(() => {
+        if (request.url === '/explicit') response.writeHead(200, { 'set-cookie': 'theme=dark' })
+        else response.setHeader('set-cookie', 'theme=dark')
+        response.end('x')
+      })
+      .catch(error => answerError(response as never, error))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const origin = `http://localhost:${(server.address() as AddressInfo).port}`
+  const client = connectHttp2(origin)
+  try {
+    for (const path of ['/implicit', '/explicit']) {
+      // A form of its own page: the host is that of `:authority`.
+      const stream = client.request({ ':path': path, ':method': 'POST', origin })
+      stream.end()
+      const [headers] = await once(stream, 'response')
+      stream.resume()
+      expect(headers['set-cookie']).toEqual(['theme=dark', expect.stringMatching(ours)])
+      expect([headers[':status'], headers['cache-control'], headers.vary]).toEqual([200, 'no-store', 'Cookie'])
+    }
+    expect(await sessions.list(42n)).toHaveLength(2)
+  } finally {
+    client.close()
+    server.close()
+  }
+})
