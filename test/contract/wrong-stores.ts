@@ -435,6 +435,19 @@ export const WRITING = faults({
     'ends a session once, and says so',
     "moves a session from one user to another: it leaves the first one's list",
   ],
+  'says that it ended a session that was replaced': [
+    (_, right) => {
+      const replaced = new Set<string>()
+      return {
+        admit(record, options, old, now) {
+          if (old !== undefined && options.forward === undefined) replaced.add(old.key)
+          return right.admit(record, options, old, now)
+        },
+        delete: async (key, call) => (await right.delete(key, call)) || replaced.has(key),
+      }
+    },
+    'leaves nothing under the old key without a forward: ending the old one does not end the new one',
+  ],
   // Versions and repetitions.
   'counts a touch as a change': [
     ({ records }, right) => ({
@@ -777,6 +790,10 @@ export const WRITING = faults({
         ),
     }),
     'refuses no login for a minimum password version of 0, and every lower one for the highest',
+  ],
+  'holds no minimum password version for a user whose ID is no number': [
+    (_, right) => ({ isStale: (record, now) => /^\d+$/.test(record.userId ?? '') && right.isStale(record, now) }),
+    USERS_APART,
   ],
   'raises the minimum password version though none is named': [
     (_, right) => ({
@@ -1213,6 +1230,23 @@ export const WALKING = faults({
       },
     }),
     STANDING,
+  ],
+  'meets what was ended in a walk': [
+    ({ records }, right) => {
+      const ended = new Map<string, SessionRecord>()
+      return {
+        delete(key, call) {
+          const record = records.get(key)
+          if (record !== undefined) ended.set(key, record)
+          return right.delete(key, call)
+        },
+        async scan(cursor, limit, call) {
+          const page = await right.scan(cursor, limit, call)
+          return { ...page, records: [...page.records, ...ended.values()] }
+        },
+      }
+    },
+    WALK,
   ],
   'knows of one walk at a time': [
     (_, right) => {
