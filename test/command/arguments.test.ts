@@ -161,6 +161,7 @@ describe('a store URL', () => {
     ['redis://db:0', /no host with a port from 1 to 65535/],
     ['redis://db:99999', /no host with a port/],
     ['redis://db:port', /no host with a port/],
+    ['postgres://a:1,b:2/x', /no host with a port/],
     ['redis://db/app', /the database of Redis is a number/],
     ['redis+cluster://a:1,', /no host/],
     ['redis+cluster://a:1/2', /a cluster has no databases/],

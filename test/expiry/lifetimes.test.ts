@@ -24,7 +24,7 @@ it('a get tells each caller that holds a session that it has expired, and only t
 })
 
 describe('a login with an idle time of its own', () => {
-  it('keeps it over writes, a flash message, a new ID, a rotation and a restart', async () => {
+  it('keeps it over writes, a flash message, new IDs and a restart', async () => {
     const { clock, sessions, manager } = setUp()
     let session = await sessions.logIn(null, { user, idleTimeout: '10m' })
     const steps = [

@@ -108,22 +108,6 @@ describeEngine('libsql', 'a store through a driver of SQLite', () => {
     expect(await plain.read(one.key, CALL)).toBe(null)
   })
 
-  it('lets a read that met a lock wait for it', async () => {
-    const busy = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' })
-    const faults: Error[] = []
-    const { plain, store } = await through((_, method, given) => {
-      if (method === 'get' && faults.length > 0) throw faults.pop()
-      return given()
-    })
-    const one = record()
-    await plain.create(one, CALL)
-    faults.push(busy)
-    const reading = store.read(one.key, CALL)
-    expect(reading).toBeInstanceOf(Promise)
-    expect(await reading).toEqual(one)
-    expect(await store.read(one.key, CALL)).toEqual(one)
-  })
-
   it('ends nothing by a forward to a session that has ended, and forgets the forward', async () => {
     const { store, database } = await through((_, __, given) => given())
     const [one, next] = [record(), record()]

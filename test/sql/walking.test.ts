@@ -1,9 +1,8 @@
 // Pages of a walk over all that is stored, and a count of it.
+import type { Store } from 'coatcheck'
 import type { SessionRecord } from 'coatcheck/custom-store'
-import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
-import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import { beforeEach, expect, it } from 'vitest'
 import { within } from '../support/deadlines.ts'
@@ -55,24 +54,6 @@ onEach(DIALECTS, 'a walk over', (get, name) => {
   })
 
   if (name === 'PostgreSQL') {
-    it('begins each page at its place in the primary key, without looking at the rows before', async () => {
-      const { fill, run } = get()
-      await fill({ count: 5000, expiresAt: '0' })
-      await run('ANALYZE coatcheck_sessions')
-      const client = await (get().pool as pg.Pool).connect()
-      const plans: string[] = []
-      const explained = Object.assign(Object.create(client), {
-        release() {},
-        query(query: { text: string; values: string[] }, answer: () => void) {
-          void client.query(`EXPLAIN ${query.text}`, query.values).then(({ rows }) => plans.push(JSON.stringify(rows)))
-          client.query(query, answer)
-        },
-      })
-      await new PostgresStore({ connect: async () => explained } as never).scan(keyOf(0), 100, call)
-      client.release()
-      expect(plans.join()).toMatch(/Index Scan using coatcheck_sessions_pkey .*Index Cond: \(id > /)
-    })
-
     it.each(['scan', 'count'] as const)('ends a %s at the server when its caller has given it up', async verb => {
       const { locks, pool } = get()
       const store = new PostgresStore(pool as pg.Pool)
@@ -85,18 +66,8 @@ onEach(DIALECTS, 'a walk over', (get, name) => {
   }
 
   if (name === 'MariaDB')
-    it('reads no more rows than a page has, and is the only way to count them', async () => {
-      await get().fill({ count: 300, expiresAt: `${NOW + 9}` })
-      const connection = await (get().pool as mysql.Pool).getConnection()
-      await connection.query('FLUSH STATUS')
-      const lent = Object.assign(Object.create(connection), { release() {} })
-      const store: SqlStore & { count?: unknown } = new MysqlStore({ getConnection: async () => lent } as never)
-      await store.scan(keyOf(0), 20, call)
-      const [rows] = await connection.query<mysql.RowDataPacket[]>("SHOW SESSION STATUS LIKE 'Handler_read%'")
-      connection.release()
-      expect(rows.reduce((sum, { Value }) => sum + Number(Value), 0)).toBeLessThanOrEqual(21)
-      // The server would read the whole table for a count.
-      expect(store.count).toBe(undefined)
+    it('is the only way to count: the server would read the whole table for it', () => {
+      expect((get().open() as Store).count).toBe(undefined)
     })
 })
 

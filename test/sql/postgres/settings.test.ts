@@ -4,10 +4,11 @@ import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { soon, within } from '../../support/deadlines.ts'
+import { failure } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
-import { until } from '../../support/services/process.ts'
 import { isExact } from '../exact.ts'
+import { locksOfPostgres } from '../locks.ts'
 import { NOW, record } from '../records.ts'
 
 const call = () => ({ now: NOW, deadline: soon() })
@@ -132,13 +133,8 @@ describeEngine('postgresql', 'settings of PostgreSQL and of pg', () => {
       () => store.listUser('44', 'session', call()),
       () => store.scan(null, 10, call()),
       () => store.sweep(10, call()),
-    ]) {
-      const error = await Promise.resolve(use()).then(
-        () => expect.unreachable(),
-        error => error,
-      )
-      expect(String(error.cause)).toContain('binary')
-    }
+    ])
+      expect(String((await failure(use())).cause)).toContain('binary')
   })
 
   it('a pool whose application wraps each client anew, and knows promises alone, gains no listener with each use', async () => {
@@ -166,17 +162,11 @@ describeEngine('postgresql', 'settings of PostgreSQL and of pg', () => {
     const pool = server.pool({ max: 2, query_timeout: 50 })
     const store = new PostgresStore(pool)
     await store.read(record().key, call())
-    const holder = await admin.connect()
-    await holder.query('BEGIN; LOCK TABLE coatcheck_sessions')
-    const read = store.read(record().key, { now: NOW, deadline: within(400) })
-    await expect(read).rejects.toMatchObject({ cause: { message: 'the database did not answer in time' } })
-    await until('the end of what waited', async () => {
-      const { rows } = await admin.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-      expect(rows.length).toBe(0)
-    }).finally(async () => {
-      await holder.query('ROLLBACK')
-      holder.release()
-    })
+    const locks = locksOfPostgres(admin)
+    const release = await locks.hold()
+    const error = await failure(store.read(record().key, { now: NOW, deadline: within(400) }))
+    expect(error).toMatchObject({ cause: { message: 'the database did not answer in time' } })
+    await locks.nothingWaits().finally(release)
     expect(await store.read(record().key, call())).toBe(null)
   })
 })

@@ -105,7 +105,7 @@ export function overlap(start: Start, store: () => Store): void {
   async function underWay(path: string) {
     const service = await node()
     users += 2
-    const user = String(users)
+    const [user, other] = [String(users - 1), String(users)]
     const one = service.browser()
     await one.go(`/login?user=${user}`)
     const late = one.copy()
@@ -117,7 +117,7 @@ export function overlap(start: Start, store: () => Store): void {
     }
     const seen = () =>
       Promise.all([late, one, one.copy()].map(async each => (await each.copy().go('/read')).body?.user))
-    return { ...service, user, other: String(users + 1), one, goOn, seen }
+    return { ...service, user, other, one, goOn, seen }
   }
 
   it.each(['logout', 'invalidateUser', 'another request’s new ID'])(
@@ -145,7 +145,7 @@ export function overlap(start: Start, store: () => Store): void {
   })
 
   it('a login as somebody else goes on, whoever was logged out meanwhile', async () => {
-    const { sessions, user, other, goOn } = await underWay(`/new-id?as=${users + 3}`)
+    const { sessions, user, other, goOn } = await underWay(`/new-id?as=${users + 2}`)
     await sessions.invalidateUser(user)
     expect((await goOn()).status).toBe(200)
     expect(await sessions.list(other)).toHaveLength(1)

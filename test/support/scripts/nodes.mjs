@@ -19,7 +19,7 @@ const EXCLUDED = [
   'test/package/!(installed).test.ts',
   'test/package/*/**',
   'test/{stories/examples,command,examples}/**',
-  'test/libraries/**/*stores.test.ts',
+  'test/libraries/better-auth-stores.test.ts',
   'test/support/**',
 ]
 

@@ -26,15 +26,14 @@ function stubborn(cookie: unknown, options: Options = {}) {
   world.old.fault = verb => (verb === 'destroy' ? new Error('READONLY') : null)
   return { ...world, put, one: world.node(options), two: world.node(options) }
 }
-/** The marks that were written first, in their order. */
-const marksIn = ({ store }: ReturnType<typeof stubborn>) =>
+/** The notes that were written first, in their order. */
+const notesIn = ({ store }: ReturnType<typeof stubborn>) =>
   store.calls.filter(({ verb, args }) => verb === 'create' && args[0].kind === 'remember').map(({ args }) => args[0])
-const lengthy = { absoluteTimeout: '90d', idleTimeout: '90d' } as const
 
 describe('an old session that has ended, and whose record comes back,', () => {
   /** Takes the session over and logs out, by the new cookie alone; then the record is there anew. */
-  async function loggedOut(cookie: unknown, record: object = {}, options: Options = {}) {
-    const world = stubborn(cookie, options)
+  async function loggedOut(cookie: unknown, record: object = {}) {
+    const world = stubborn(cookie)
     world.put(record)
     const { next } = await world.one.ask(OLD)
     const ours = /session_id=[^;]*/.exec(next())![0]
@@ -57,33 +56,6 @@ describe('an old session that has ended, and whose record comes back,', () => {
     expect(await comeAt(BEGIN + 13 * DAY, late)).toBeNull()
   })
 
-  it('stays over where a reader knows when it began and when it ends', async () => {
-    const read = () => ({ data: ada, createdAt: BEGIN - 6 * HOUR, expiresAt: BEGIN + 20 * DAY })
-    const world = stubborn({})
-    const node = world.node({ importer: { from: { cookie: 'token', read } } })
-    const { visit } = await node.ask('token=t')
-    await visit.logOut()
-    world.clock.now = BEGIN + 19 * DAY
-    const late = world.node({
-      importer: {
-        from: { cookie: 'token', read },
-        toLogin: () => ({ user: { id: 42n, name: 'ada' }, createdAt: world.clock.now }),
-      },
-    })
-    expect((await late.ask('token=t')).name).toBeNull()
-  })
-
-  it('stays over where nothing says how long the record lives, as long as a browser keeps a cookie', async () => {
-    const { comeAt } = await loggedOut({})
-    for (const days of [29, 62, 200, 399]) expect(await comeAt(BEGIN + days * DAY, { cookie: {} })).toBeNull()
-  })
-
-  it('stays over as long as sessions of ours may live', async () => {
-    const { comeAt } = await loggedOut(cookieAt(BEGIN), {}, { manager: lengthy })
-    const cookie = cookieAt(BEGIN + 80 * DAY)
-    expect(await comeAt(BEGIN + 80 * DAY, { cookie })).toBeNull()
-  })
-
   it('stays over, and hangs no request, where what says so has expired and was not swept yet', async () => {
     const { comeAt, old, store } = await loggedOut(cookieAt(BEGIN))
     for (const days of [40, 41, 400]) {
@@ -95,7 +67,7 @@ describe('an old session that has ended, and whose record comes back,', () => {
     expect(old.records.size).toBe(1)
   })
 
-  it('costs no write of the marks at each request', async () => {
+  it('costs no write of the notes at each request', async () => {
     const { two, store, clock } = await loggedOut(cookieAt(BEGIN))
     store.calls.length = 0
     // What says so lives 36 hours: as long as a session of ours, and a day.
@@ -104,17 +76,6 @@ describe('an old session that has ended, and whose record comes back,', () => {
       await two.ask(OLD)
     }
     expect(new Set(store.calls.map(({ verb }) => verb))).toEqual(new Set(['read']))
-  })
-
-  it('leaves nothing in our store for longer than a browser keeps a cookie, nor for less than a day', async () => {
-    for (const cookie of [{}, cookieAt(BEGIN, 4000 * DAY), cookieAt(BEGIN)]) {
-      const marks = marksIn(await loggedOut(cookie))
-      expect(marks).toHaveLength(1)
-      const { expiresAt, absoluteExpiresAt } = marks[0]
-      expect(expiresAt).toBeGreaterThan(BEGIN + DAY)
-      expect(expiresAt).toBeLessThanOrEqual(BEGIN + 400 * DAY)
-      expect(absoluteExpiresAt, 'stores that sort by it keep it as long').toBeGreaterThan(BEGIN + 800 * DAY)
-    }
   })
 })
 
@@ -133,7 +94,7 @@ describe('what says that an old session is over', () => {
       await world
         .node({ importer: { from: { cookie: 'token', read: () => ({ data: ada, ...times }) } } })
         .ask('token=t')
-      const [{ expiresAt }] = marksIn(world)
+      const [{ expiresAt }] = notesIn(world)
       expect((expiresAt - BEGIN) / DAY).toBe(days)
     },
   )
@@ -173,7 +134,7 @@ describe('a logout everywhere', () => {
     expect(await comes(world, 'old', BEGIN + 401 * DAY - HOUR)).toBeNull()
   })
 
-  it('ends what there is also where the mark of an earlier one is swept away at that moment', async () => {
+  it('ends what there is also where the note of an earlier one is swept away at that moment', async () => {
     const world = stubborn({})
     await world.one.importer.invalidateUser(42n)
     world.clock.now = BEGIN + HOUR
@@ -228,8 +189,8 @@ describe('one store for', () => {
   })
 })
 
-describe('a mark that cannot be read', () => {
-  it.each(['', 'no mark', 'KEY', 'KEY ', 'KEY SALT more', 'SALT KEY'])(
+describe('a note that cannot be read', () => {
+  it.each(['', 'no note', 'KEY', 'KEY ', 'KEY SALT more', 'SALT KEY'])(
     'counts as an end: no session begins twice, and the user logs in again: "%s"',
     async form => {
       const world = stubborn(cookieAt(BEGIN))
@@ -250,11 +211,11 @@ describe('a mark that cannot be read', () => {
   )
 })
 
-describe('a mark that the store calls damaged', () => {
+describe('a note that the store calls damaged', () => {
   it('is told as an event, with its key and the reason', async () => {
     const world = stubborn(cookieAt(BEGIN))
     await world.one.ask(OLD)
-    const [{ key }] = marksIn(world)
+    const [{ key }] = notesIn(world)
     world.store.next('read', faults.answers({ corrupt: 'data is no text' }))
     await world.two.ask(OLD)
     const told = world.events.filter(({ type }) => type === 'corrupt-record')

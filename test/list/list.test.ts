@@ -196,11 +196,15 @@ describe('all', () => {
     const { sessions, store } = setUp()
     const [one, two] = [await sessions.create({ user }), await sessions.create()]
     await setUp({ userIds: 'string' }, store.inner).sessions.create({ user: { id: 'ada', name: 'ada' } } as never)
+    // Within a page, and in the next one.
+    let before: unknown[] = []
     store.every('scan', async proceed => {
       const page = (await proceed()) as { records: unknown[] }
-      return { ...page, records: [...page.records, ...page.records] }
+      const records = [...before, ...page.records, ...page.records]
+      before = page.records
+      return { ...page, records }
     })
-    const keys = (await gather(sessions.all())).map(({ key }) => key)
+    const keys = (await gather(sessions.all({ pageSize: 1 }))).map(({ key }) => key)
     expect(keys.sort()).toEqual([one.key, two.key].sort())
   })
 

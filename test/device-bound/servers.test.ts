@@ -1,4 +1,4 @@
-// The same over node:http and Express, and where an edge, a manager and the option are of different copies of the package.
+// Bound sessions over node:http, HTTP/2 and Express, and where visits, a manager and the option are of different copies of the package.
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect, createServer } from 'node:http2'

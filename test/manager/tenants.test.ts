@@ -3,7 +3,7 @@ import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
-import { open, setUp, user } from '../support/manager-kit.ts'
+import { open, schemaOf, setUp, user } from '../support/manager-kit.ts'
 import { MINUTE, SECOND } from '../support/test-clock.ts'
 
 it('a tenant of a subclass has its methods and its fields', async () => {
@@ -96,7 +96,7 @@ describe('a tenant that is asked for at each request', () => {
       started += 1
       return {}
     }
-    const accepts = { '~standard': { version: 1, vendor: 'test', validate: (value: unknown) => ({ value }) } }
+    const accepts = schemaOf(value => ({ value }))
     const { sessions } = setUp({ initial, schema: accepts })
     expect(started).toBe(1)
     expect(sessions.namespace('acme')).toBe(sessions.namespace('acme'))
