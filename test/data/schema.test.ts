@@ -3,7 +3,7 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod'
-import { setUp } from '../support/manager-kit.ts'
+import { schemaOf, setUp } from '../support/manager-kit.ts'
 
 type Cart = { items: string[]; theme: 'light' | 'dark' }
 const schemas = {
@@ -147,13 +147,9 @@ describe('a schema that cannot work', () => {
 
   it('one that becomes asynchronous later is an error, not stored data', async () => {
     let isAsync = false
-    const schema: StandardSchemaV1<object, object> = {
-      '~standard': {
-        version: 1,
-        vendor: 'mine',
-        validate: value => (isAsync ? Promise.resolve({ value: value as object }) : { value: value as object }),
-      },
-    }
+    const schema = schemaOf(value =>
+      isAsync ? Promise.resolve({ value: value as object }) : { value: value as object },
+    )
     const { sessions } = setUp({ schema })
     const session = await sessions.create({ data: { a: 1 } })
     isAsync = true
@@ -186,16 +182,10 @@ describe('a schema that cannot work', () => {
 
   it('one that throws is not a logout', async () => {
     let breaks = false
-    const schema: StandardSchemaV1<object, object> = {
-      '~standard': {
-        version: 1,
-        vendor: 'mine',
-        validate: value => {
-          if (breaks) throw new Error('bug in a refinement')
-          return { value: value as object }
-        },
-      },
-    }
+    const schema = schemaOf(value => {
+      if (breaks) throw new Error('bug in a refinement')
+      return { value: value as object }
+    })
     const { sessions } = setUp({ schema })
     const session = await sessions.create({ data: { a: 1 } })
     breaks = true
@@ -274,4 +264,22 @@ it('a codec of the application writes and reads the data, and must give text', a
   await expect(broken.create({ data: { a: 1 } })).rejects.toThrow(
     'codec: encode must return well-formed text without NUL',
   )
+})
+
+it('stored data that cannot be read is told once as reset by a write, and data that fits is not', async () => {
+  const { sessions, store, events } = setUp()
+  const session = await sessions.create({ data: { n: 1 } })
+  await sessions.update(session, { n: 2 })
+  expect(events.map(({ type }) => type)).toEqual(['created'])
+  const record: any = await store.inner.read(session.key, { now: 0 })
+  await store.inner.update(
+    session.key,
+    record.version,
+    { ...record, data: '{"n":', writeId: 'another' },
+    { now: record.seenAt },
+  )
+  const written = (await sessions.update((await sessions.get(session.secret))!, { m: 1 }))!
+  expect(written.data).toEqual({ m: 1 })
+  expect(events.slice(1)).toMatchObject([{ type: 'data-reset', key: session.key }])
+  expect(events[1].cause).toBeInstanceOf(Error)
 })

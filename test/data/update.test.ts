@@ -4,7 +4,7 @@ import { SessionManager, SessionStoreError } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
-import { grace, setUp as memory, openWith, user } from '../support/manager-kit.ts'
+import { grace, setUp as memory, openWith, schemaOf, user } from '../support/manager-kit.ts'
 import { MINUTE } from '../support/test-clock.ts'
 
 const initial = () => ({ flash: 'hello', theme: 'light', note: undefined as string | undefined, n: 0 })
@@ -40,14 +40,9 @@ describe('take', () => {
   })
 
   it('leaves data that a schema accepts, which asks for the key', async () => {
-    const schema = {
-      '~standard': {
-        version: 1,
-        vendor: 'test',
-        validate: (value: any) =>
-          typeof value?.flash === 'string' ? { value } : { issues: [{ message: 'flash is missing' }] },
-      },
-    }
+    const schema = schemaOf((value: any) =>
+      typeof value?.flash === 'string' ? { value } : { issues: [{ message: 'flash is missing' }] },
+    )
     const { sessions } = setUp({ schema })
     const session = await sessions.create({ data: { flash: 'saved' } })
     expect(await sessions.take(session, 'flash')).toBe('saved')
@@ -198,4 +193,36 @@ it('where one request cannot wait for another, as on Workers, no parallel update
   const session = await sessions.create()
   await Promise.all(Array.from({ length: 20 }, () => sessions.update(session, data => void data.n++)))
   expect((await sessions.get(session))?.data.n).toBe(20)
+})
+
+describe('a write that met another writer', () => {
+  it('is tried again at once the first time, and then after waits that others do not share', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    const { sessions, store } = setUp({ storeTimeout: '2s' })
+    const session = await sessions.create({ data: { n: 1 } })
+    store.next('update', faults.answers('conflict'))
+    expect((await sessions.update(session, { n: 2 }))?.data.n).toBe(2)
+    store.reset()
+    store.every('update', faults.answers('conflict'))
+    const update = sessions.update(session, { n: 3 }).catch((error: unknown) => error)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(store.counts().update).toBeLessThanOrEqual(3)
+    await vi.advanceTimersByTimeAsync(2100)
+    expect(await update).toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
+    // Not in a hurry: about 50 ms apart where it goes on, and until the deadline.
+    expect(store.counts().update).toBeGreaterThan(15)
+    expect(store.counts().update).toBeLessThan(400)
+  })
+
+  it('works with what the last writer of this process left, without a read of its own', async () => {
+    const { sessions, store } = setUp()
+    const session = await sessions.create({ data: { a: 0, b: 0 } })
+    store.reset()
+    const [one, two] = await Promise.all([sessions.update(session, { a: 1 }), sessions.update(session, { b: 1 })])
+    expect([one?.data, two?.data]).toMatchObject([
+      { a: 1, b: 0 },
+      { a: 1, b: 1 },
+    ])
+    expect(store.counts()).toEqual({ update: 2 })
+  })
 })

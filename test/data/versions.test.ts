@@ -4,6 +4,7 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod'
+import { schemaOf } from '../support/manager-kit.ts'
 
 const user = { id: 1, name: 'ada' }
 
@@ -146,13 +147,7 @@ it('a schema that returns instances of a class goes on as it was', async () => {
   class Data {
     n = 0
   }
-  const schema = {
-    '~standard': {
-      version: 1,
-      vendor: 'mine',
-      validate: (value: any) => ({ value: Object.assign(new Data(), { n: value.n ?? 0 }) }),
-    },
-  }
+  const schema = schemaOf((value: any) => ({ value: Object.assign(new Data(), { n: value.n ?? 0 }) }))
   const codec = {
     encode: (data: unknown) => JSON.stringify([data instanceof Data, data]),
     decode: (text: string) => (JSON.parse(text) as unknown[])[1],

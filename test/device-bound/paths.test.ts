@@ -42,6 +42,8 @@ describe('a registration', () => {
     expect(login.headers.get('secure-session-registration')).toMatch(
       /^\(ES256\);path="\/device-session\/register";challenge="[\w.-]{52}"$/,
     )
+    // As long as the session may last: if the answer to the registration is lost, the browser gets no other.
+    expect(login.headers.getSetCookie()[1]).toMatch(/^__Host-session_bound=.*; Max-Age=43200; /)
     const response = await browser.register()
     expect(await response.clone().json()).toEqual(instructions(browser.name!, ['/a', '/b']))
     expect(response.headers.getSetCookie()).toEqual([expect.stringMatching(VALUE)])

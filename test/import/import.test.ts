@@ -1,20 +1,20 @@
-// What a taking over asks of both stores, tells, and leaves behind where it fails.
+// What an import asks of both stores, tells, and leaves behind where it fails; and browsers with several cookies.
 import { openVisit } from 'coatcheck/custom-server'
 import { describe, expect, it, vi } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
-import { ada, BEGIN, connectSid, cookieAt, HOUR, MINUTE, OLD, SECRET, SID, withAda } from '../support/old-sessions.ts'
+import { BEGIN, connectSid, cookieAt, HOUR, MINUTE, OLD, SID, withAda } from '../support/old-sessions.ts'
 import { onlyHost } from '../support/only-host.ts'
 
 const user = { id: 42n, name: 'ada' }
 
 const verbsOf = ({ store }: ReturnType<typeof withAda>) => store.calls.map(({ verb }) => verb)
 
-describe('a taking over', () => {
+describe('an import', () => {
   it('is one for all requests of a browser that come to a node at once', async () => {
     const world = withAda()
     await Promise.all(Array.from({ length: 10 }, () => world.one.open(OLD)))
     expect(world.old.asked).toEqual([`get ${SID}`, `get ${SID}`])
-    // The mark; the session, and the forward to it; whether the user's sessions were ended; the mark; and both once more.
+    // The note; the session, and the forward to it; whether the user's sessions were ended; the note; and both once more.
     expect(verbsOf(world)).toEqual(['read', 'create', 'replace', 'read', 'create', 'read', 'read'])
   })
 
@@ -98,13 +98,6 @@ describe('a taking over', () => {
       vi.useRealTimers()
     }
   })
-
-  it('is found again by a node to which the secret was brought later', async () => {
-    const world = withAda()
-    const [before, after] = [world.node(), world.node({ secret: ['the next secret', SECRET] })]
-    const first = await before.ask(OLD)
-    expect((await after.ask(OLD)).session?.secret).toBe(first.session?.secret)
-  })
 })
 
 describe('a response that is lost', () => {
@@ -153,18 +146,6 @@ describe('a record of the old service', () => {
     expect((await world.one.ask(OLD)).name).toBeNull()
     world.old.put(SID, { cookie: cookieAt(BEGIN), userId: '43', name: 'max' })
     expect((await world.two.ask(OLD)).name).toBe('max')
-  })
-})
-
-describe('a reader that throws', () => {
-  it('has no genuine cookie: no store is asked, and the request goes on', async () => {
-    const { old, store, node } = withAda()
-    const parse = (value: string) => ({ id: decodeURIComponent(value) })
-    const { ask } = node({ importer: { from: { cookie: 'token', parse, read: () => ({ data: ada }) } } })
-    for (const cookie of ['token=%', 'token=%E0%A4%A', 'token=%; theme=dark'])
-      expect(await ask(cookie)).toMatchObject({ name: null, removed: [] })
-    expect([old.asked, store.calls]).toEqual([[], []])
-    expect((await ask('token=%; token=good')).name).toBe('ada')
   })
 })
 

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 import { SessionStoreError } from 'coatcheck'
 import { withCookies } from 'coatcheck/custom-server'
+import { sessionImporter } from 'coatcheck/import'
 import { nodeVisits } from 'coatcheck/node'
 import { describe, expect, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
@@ -18,6 +19,7 @@ import {
   withAda,
 } from '../support/old-sessions.ts'
 
+const VERBS = ['read', 'create', 'replace', 'delete', 'update'] as const
 const listOf = (world: ReturnType<typeof withAda>) => world.one.sessions.list(42n)
 
 describe('the first request with an old cookie', () => {
@@ -90,15 +92,6 @@ describe('the first request with an old cookie', () => {
     expect(one.sessions.isFresh(session, '1h')).toBe(false)
     await expect(visit.requireUser({ freshWithin: '12h' })).rejects.toMatchObject({ code: 'ERR_SESSION_NOT_FRESH' })
   })
-
-  it('writes data, regenerates and logs in as any visit does', async () => {
-    const { one } = withAda()
-    const { visit } = await one.ask(OLD)
-    await visit.update({ cart: ['milk'] })
-    expect((await visit.regenerate())?.data).toEqual({ cart: ['milk'] })
-    const session = await visit.logIn({ user: { id: 42n, name: 'ada' } })
-    expect(await one.sessions.list(42n)).toMatchObject([{ key: session.key }])
-  })
 })
 
 describe('parallel requests with one old cookie', () => {
@@ -109,24 +102,6 @@ describe('parallel requests with one old cookie', () => {
     expect(new Set(answers.map(({ name }) => name))).toEqual(new Set(['ada']))
     expect(new Set(answers.map(({ session }) => session?.secret)).size).toBe(1)
     expect(await listOf(world)).toHaveLength(1)
-  })
-
-  it('all find one session, where each step of the one meets each step of the other', async () => {
-    // A barrier before each store call of the first request; the second runs as a whole at that moment.
-    for (let stop = 0; stop < 10; stop += 1) {
-      const world = withAda()
-      let calls = 0
-      let other: unknown = null
-      const run = async (proceed: () => Promise<unknown>) => {
-        if (calls++ === stop) other = await world.two.ask(OLD).then(answer => answer.session?.secret)
-        return proceed()
-      }
-      for (const verb of ['read', 'create', 'replace', 'delete', 'update'] as const) world.store.every(verb, run)
-      const first = await world.one.ask(OLD)
-      expect(first.name, `stopped at call ${stop}`).toBe('ada')
-      if (other !== null) expect(other, `stopped at call ${stop}`).toBe(first.session?.secret)
-      expect(await listOf(world), `stopped at call ${stop}`).toHaveLength(1)
-    }
   })
 
   it('find the session of the other if that ran between their looks at our store and at the old one', async () => {
@@ -151,29 +126,11 @@ describe('parallel requests with one old cookie', () => {
 
   it('do not meet a limit of sessions: moving ends no other session', async () => {
     const world = withAda({}, { manager: { limit: { max: 1, onLimit: 'refuse' } } })
-    const { session } = await world.one.sessions
-      .create({ user: { id: 42n, name: 'ada' } })
-      .then(begun => ({ session: begun }))
+    const login = { user: { id: 42n, name: 'ada' } }
+    const { secret } = await world.one.sessions.create(login)
     expect((await world.two.ask(OLD)).name).toBe('ada')
-    expect(await world.one.sessions.get(session.secret)).not.toBeNull()
-    await expect(world.one.sessions.create({ user: { id: 42n, name: 'ada' } })).rejects.toMatchObject({
-      code: 'ERR_SESSION_LIMIT',
-    })
-  })
-
-  it('stay logged in as long as no request has come with the new cookie: the response may be lost', async () => {
-    const { one, two, clock } = withAda()
-    const lost = await one.ask(OLD)
-    for (const minutes of [10, 20, 29]) {
-      clock.now = BEGIN + minutes * MINUTE
-      const again = await two.ask(OLD)
-      expect(again.session?.secret).toBe(lost.session?.secret)
-      expect(again.visit.cookies.map(({ name }) => name)).toEqual(['session_id'])
-    }
-    // The browser has it now; requests that were sent before are still under way.
-    const cookie = (await one.ask(OLD)).next()
-    expect((await one.ask(cookie)).name).toBe('ada')
-    expect((await two.ask(OLD)).name).toBe('ada')
+    expect(await world.one.sessions.get(secret)).not.toBeNull()
+    await expect(world.one.sessions.create(login)).rejects.toMatchObject({ code: 'ERR_SESSION_LIMIT' })
   })
 
   it('find the session by the old cookie as long as it lives, and nothing once it has a new ID', async () => {
@@ -196,9 +153,9 @@ describe('parallel requests with one old cookie', () => {
     const [before, after] = [world.node({ secret: [SECRET] }), world.node({ secret: ['the next secret', SECRET] })]
     const first = await after.ask(OLD)
     expect((await before.ask(OLD)).session?.secret).toBe(first.session?.secret)
-    // Signed anew by the old service after the import, it finds nothing, and begins nothing.
-    expect((await after.ask(connectSid(SID, 'the next secret'))).name).toBeNull()
-    expect(await listOf(world)).toHaveLength(1)
+    // Signed anew by the old service after the import, it finds nothing, begins nothing, and stays where it is.
+    expect(await after.ask(connectSid(SID, 'the next secret'))).toMatchObject({ name: null, removed: [] })
+    expect([await listOf(world), world.old.records.size]).toMatchObject([[{ key: first.session!.key }], 1])
   })
 })
 
@@ -243,55 +200,6 @@ describe('logout', () => {
     for (const node of [world.one, world.two])
       expect(await node.ask(OLD)).toMatchObject({ name: null, removed: ['connect.sid'] })
     expect(await listOf(world)).toEqual([])
-  })
-
-  it('holds also where the old record could not be removed, or an old node wrote it back', async () => {
-    const world = withAda()
-    world.old.fault = verb => (verb === 'destroy' ? new Error('READONLY') : null)
-    const { visit } = await world.one.ask(OLD)
-    await visit.logOut()
-    expect(world.told.map(({ message }) => message)).toEqual(['delete: the store of the old sessions failed'])
-    world.old.fault = null
-    expect(world.old.records.size).toBe(1)
-    for (const later of [0, 10 * MINUTE, 2 * HOUR, 24 * HOUR]) {
-      world.clock.now = BEGIN + later
-      world.old.put(SID, { cookie: cookieAt(world.clock.now), ...ada })
-      expect(await world.two.ask(OLD)).toMatchObject({ name: null })
-    }
-    expect(await listOf(world)).toEqual([])
-  })
-
-  it('of a request that comes with the old cookie alone, before and while it is imported elsewhere', async () => {
-    for (let stop = 0; stop < 10; stop += 1) {
-      const world = withAda()
-      let calls = 0
-      const run = async (proceed: () => Promise<unknown>) => {
-        if (calls++ === stop) {
-          const leaving = await world.two.ask(OLD)
-          await leaving.visit.logOut()
-        }
-        return proceed()
-      }
-      for (const verb of ['read', 'create', 'replace', 'delete', 'update'] as const) world.store.every(verb, run)
-      const first = await world.one.ask(OLD)
-      const { name } = await world.one.ask(first.next())
-      expect(calls, 'the logout took place').toBeGreaterThan(0)
-      if (calls > stop) expect(name, `stopped at call ${stop}`).toBeNull()
-      if (calls > stop) expect((await world.one.ask(OLD)).name, `stopped at call ${stop}`).toBeNull()
-      if (calls > stop) expect(await listOf(world), `stopped at call ${stop}`).toEqual([])
-    }
-  })
-
-  it('of a browser that has another session beside an old one ends both', async () => {
-    const world = withAda()
-    const login = world.one.visit(null, { method: 'POST' })
-    const { secret } = await login.logIn({ user: { id: 7n, name: 'max' } })
-    const both = `session_id=${secret}; ${OLD}`
-    const { name, visit } = await world.one.ask(both)
-    expect(name).toBe('max')
-    await visit.logOut()
-    expect((await world.two.ask(OLD)).name).toBeNull()
-    expect(world.old.records.size).toBe(0)
   })
 
   it('fails while the old store is down, if it cannot say what an old cookie leads to, and may be repeated', async () => {
@@ -361,23 +269,6 @@ describe('logout', () => {
     expect((await world.one.ask(connectSid(later))).name).toBe('ada')
   })
 
-  it('everywhere, at each step of an import: no session is left', async () => {
-    for (let stop = 0; stop < 10; stop += 1) {
-      const world = withAda()
-      let calls = 0
-      const run = async (proceed: () => Promise<unknown>) => {
-        if (calls++ === stop) await world.two.importer.invalidateUser(42n)
-        return proceed()
-      }
-      for (const verb of ['read', 'create', 'replace'] as const) world.store.every(verb, run)
-      const { next } = await world.one.ask(OLD)
-      if (calls <= stop) continue
-      expect(await listOf(world), `stopped at call ${stop}`).toEqual([])
-      expect((await world.two.ask(next())).name, `stopped at call ${stop}`).toBeNull()
-      expect((await world.two.ask(OLD)).name, `stopped at call ${stop}`).toBeNull()
-    }
-  })
-
   it('holds after invalidateAll too, as does a logout everywhere: what says so is no session, and stays', async () => {
     const world = withAda()
     const { visit } = await world.one.ask(OLD)
@@ -392,29 +283,6 @@ describe('logout', () => {
     expect(await world.one.sessions.count()).toBe(0)
   })
 
-  it('of all, by an emptied old store and invalidateAll, at each step of an import: no session is left', async () => {
-    let isReached = false
-    for (let stop = 0; stop < 10; stop += 1) {
-      const world = withAda()
-      let calls = 0
-      const run = async (proceed: () => Promise<unknown>) => {
-        if (calls++ === stop) {
-          world.old.records.clear()
-          for (const verb of ['read', 'create', 'replace'] as const) world.store.every(verb, null)
-          await world.two.sessions.invalidateAll()
-          isReached = true
-        }
-        return proceed()
-      }
-      for (const verb of ['read', 'create', 'replace'] as const) world.store.every(verb, run)
-      const { next } = await world.one.ask(OLD)
-      if (calls <= stop) continue
-      expect(await listOf(world), `stopped at call ${stop}`).toEqual([])
-      expect((await world.two.ask(next())).name, `stopped at call ${stop}`).toBeNull()
-    }
-    expect(isReached).toBe(true)
-  })
-
   it('with a password version: an old session of an older password is refused for good', async () => {
     const toLogin = () => ({ user: { id: 42n, name: 'ada', passwordVersion: 1 } })
     const world = withAda({}, { importer: { toLogin } })
@@ -426,39 +294,57 @@ describe('logout', () => {
   })
 })
 
-describe('old cookies that are not genuine', () => {
-  const signature = OLD.slice(OLD.lastIndexOf('.') + 1)
-  it.each([
-    ['unsigned', `connect.sid=${SID}`],
-    ['unsigned, with its mark', `connect.sid=s%3A${SID}`],
-    ['with an empty signature', `connect.sid=s%3A${SID}.`],
-    ['signed by another secret', connectSid(SID, 'guessed')],
-    ['truncated', OLD.slice(0, -3)],
-    ['longer by a character', `${OLD}A`],
-    ['with the signature of another ID', `connect.sid=s%3A${SID}x.${signature}`],
-    ['with an empty ID', connectSid('')],
-    ['with a broken percent sign', `${OLD}%E0%A4%A`],
-    ['of 8 KiB', `connect.sid=s%3A${'A'.repeat(8192)}`],
-  ])('%s: refused, and neither store is asked', async (_, cookie) => {
-    const { one, old, store } = withAda()
-    expect(await one.ask(cookie)).toMatchObject({ name: null })
-    expect(old.asked).toEqual([])
-    expect(store.calls).toEqual([])
+describe('before each call that an import makes of our store, another node', () => {
+  type World = ReturnType<typeof withAda>
+  /** `isReached`: the import makes so many calls. */
+  async function importBeside(act: (world: World) => unknown, stop: number) {
+    const world = withAda()
+    let calls = 0
+    for (const verb of VERBS)
+      world.store.every(verb, async proceed => {
+        if (calls++ === stop) await act(world)
+        return proceed()
+      })
+    const first = await world.one.ask(OLD)
+    for (const verb of VERBS) world.store.every(verb, null)
+    return { ...world, first, isReached: calls > stop }
+  }
+
+  it('imports the session too: both find one', async () => {
+    let secret: string | undefined
+    const another = async ({ two }: World) => {
+      secret = (await two.ask(OLD)).session?.secret
+    }
+    for (let stop = 0; ; stop += 1) {
+      const world = await importBeside(another, stop)
+      if (!world.isReached) break
+      expect([world.first.name, world.first.session?.secret], `call ${stop}`).toEqual(['ada', secret])
+      expect(await world.one.sessions.list(42n), `call ${stop}`).toHaveLength(1)
+    }
   })
 
-  it.each([
-    ['before', `connect.sid=x; ${OLD}`],
-    ['after', `${OLD}; connect.sid=s%3Ax.y`],
-  ])('a value that is not genuine %s one that is does not count', async (_, cookie) => {
-    const { one } = withAda()
-    expect((await one.ask(cookie)).name).toBe('ada')
+  it.each<[string, (world: World) => unknown]>([
+    ['logs out with the old cookie', async ({ two }) => (await two.ask(OLD)).visit.logOut()],
+    ['logs the user out everywhere', ({ two }) => two.importer.invalidateUser(42n)],
+    [
+      'empties the old store and ends all sessions',
+      ({ old, two }) => {
+        old.records.clear()
+        return two.sessions.invalidateAll()
+      },
+    ],
+  ])('%s: no session is left', async (_, act) => {
+    for (let stop = 0; ; stop += 1) {
+      const world = await importBeside(act, stop)
+      if (!world.isReached) break
+      for (const cookie of [world.first.next(), OLD])
+        expect((await world.two.ask(cookie)).name, `call ${stop}`).toBeNull()
+      expect(await world.one.sessions.list(42n), `call ${stop}`).toEqual([])
+    }
   })
+})
 
-  it('the same value twice is no doubt', async () => {
-    const { one } = withAda()
-    expect((await one.ask(`${OLD}; ${OLD}`)).name).toBe('ada')
-  })
-
+describe('an old cookie', () => {
   it('without HTTPS finds no user, and the old record stays for the service that can be reached', async () => {
     const { one, old } = withAda()
     for (let times = 0; times < 2; times += 1) {
@@ -498,29 +384,6 @@ describe('a request', () => {
     expect(old.asked.length - asked).toBe(1)
   })
 
-  it('with a thousand old cookies has eight of them checked, once each', async () => {
-    const checked: string[] = []
-    const parse = (value: string) => {
-      checked.push(value)
-      return null
-    }
-    const { importer } = withAda().node({ importer: { from: { cookie: 'koa:sess', parse, read: () => null } } })
-    const cookie = Array.from({ length: 1000 }, (_, n) => `koa:sess=${n}`).join('; ')
-    await importer.import(cookie, () => ({ get: async () => null, onLeave: () => {} }))
-    expect(checked).toHaveLength(8)
-  })
-
-  it('with a cookie in any number of pieces has all of them joined, and removed', async () => {
-    const parse = (value: string) => ({ id: value })
-    const read = () => ({ data: ada })
-    const { one } = withAda({}, { importer: { from: { cookie: 'token', isChunked: true, parse, read } } })
-    const cookie = Array.from({ length: 7 }, (_, n) => `token.${n}=${'x'.repeat(100)}`).join('; ')
-    const first = await one.ask(cookie)
-    expect(first.name).toBe('ada')
-    const { setCookie } = await one.open(first.next())
-    expect(setCookie.map(line => line.split('=', 1)[0])).toEqual(['token', ...cookie.match(/token\.\d/g)!])
-  })
-
   it('that fails in the old store shows no old ID in its error', async () => {
     const { one, old } = withAda()
     old.fault = () =>
@@ -536,24 +399,6 @@ describe('old records', () => {
     const world = withAda(record, options)
     return { ...world, answer: await world.one.ask(OLD) }
   }
-
-  it('without an expiry live as long as a session of ours', async () => {
-    for (const cookie of [undefined, null, { expires: null }, { expires: false }, 'text']) {
-      const { answer } = await taken({ cookie })
-      expect(answer.name).toBe('ada')
-      expect(answer.session?.expiresAt).toBe(BEGIN + 30 * MINUTE)
-    }
-  })
-
-  it('with foreign fields give toLogin all of them but the cookie', async () => {
-    const seen: unknown[] = []
-    const toLogin = (data: object) => {
-      seen.push(data)
-      return null
-    }
-    await taken({ passport: { user: 42 }, flash: { info: ['hi'] }, __v: 0 }, { importer: { toLogin } })
-    expect(seen).toEqual([{ ...ada, passport: { user: 42 }, flash: { info: ['hi'] }, __v: 0 }])
-  })
 
   it('of a user that the application does not know are left alone, and no user is logged in', async () => {
     const { answer, old, store } = await taken({ userId: null })
@@ -571,46 +416,6 @@ describe('old records', () => {
     expect(old.records.size).toBe(0)
     const login = await answer.visit.logIn({ user: { id: 42n, name: 'ada' }, data: ({ cart = [] }) => ({ cart }) })
     expect(login.data).toEqual({ cart: ['tea'] })
-  })
-
-  it('with an expiry that a reader of one’s own gives in seconds, or as text, are refused by name', async () => {
-    for (const [expiresAt, message] of [
-      [
-        1_900_000_000,
-        'sessionImporter: expiresAt: expected epoch milliseconds, got 1900000000, which looks like seconds: multiply by 1000',
-      ],
-      ['2030-01-01', 'sessionImporter: expiresAt: expected epoch milliseconds or null, got "2030-01-01"'],
-      [Number.NaN, 'sessionImporter: expiresAt: expected epoch milliseconds or null, got NaN'],
-    ] as const) {
-      const from = { cookie: 'token', read: () => ({ data: {}, expiresAt: expiresAt as number }) }
-      const { one } = withAda({}, { importer: { from } })
-      await expect(one.ask('token=t')).rejects.toThrow(message)
-    }
-  })
-
-  it('that have expired are left alone', async () => {
-    const from = { cookie: 'token', read: () => ({ data: ada, expiresAt: BEGIN }) }
-    const { one, store } = withAda({}, { importer: { from } })
-    expect((await one.ask('token=x')).name).toBeNull()
-    expect(store.calls.filter(({ verb }) => verb !== 'read')).toEqual([])
-    const ended = withAda({}, { importer: { from: { ...from, isEndedByStore: true } } })
-    expect((await ended.one.ask('token=x')).name, 'unless its store alone ends them').toBe('ada')
-  })
-
-  it('that are no JSON are told and left alone, and the visitor is not logged in', async () => {
-    const world = withAda()
-    world.old.records.set(SID, '{"password":hunter2')
-    expect((await world.one.ask(OLD)).name).toBeNull()
-    expect(world.told.map(({ message }) => message)).toEqual(['read: an old session is no JSON, and was left alone'])
-    expect(inspect(world.told)).not.toContain('hunter2')
-  })
-
-  it('that are no objects are no sessions', async () => {
-    const world = withAda()
-    for (const text of ['[]', '"text"', '42', 'null', 'true']) {
-      world.old.records.set(SID, text)
-      expect((await world.one.ask(OLD)).name).toBeNull()
-    }
   })
 
   it('for which toLogin throws, or says what is no login, fail the request and change nothing', async () => {
@@ -669,11 +474,10 @@ describe('an outage is not a logout', () => {
         let calls = 0
         const run = (proceed: () => Promise<any>, args: readonly any[]) =>
           calls++ === stop ? fault(proceed, args) : proceed()
-        for (const verb of ['read', 'create', 'replace', 'delete', 'update'] as const) world.store.every(verb, run)
+        for (const verb of VERBS) world.store.every(verb, run)
         const error = await world.one.open(OLD).catch((thrown: unknown) => thrown)
         if (calls > stop) expect(error, `stopped at call ${stop}`).toBeInstanceOf(SessionStoreError)
-        for (const verb of ['read', 'create', 'replace', 'delete', 'update'] as const)
-          world.store.every(verb, go => go())
+        for (const verb of VERBS) world.store.every(verb, go => go())
         const again = await world.two.ask(OLD)
         expect(again.name, `stopped at call ${stop}`).toBe('ada')
         await again.visit.logOut()
@@ -707,6 +511,16 @@ describe('an outage is not a logout', () => {
     },
   )
 
+  it('of our store that is sure to have refused the note leaves no session behind', async () => {
+    const world = withAda()
+    world.store.every('create', async (proceed, [record]) => {
+      if (record.kind !== 'remember') return proceed()
+      throw new SessionStoreError('create', 'not-applied', 'create: the store is full')
+    })
+    await expect(world.one.ask(OLD)).rejects.toMatchObject({ outcome: 'not-applied' })
+    expect(await listOf(world)).toEqual([])
+  })
+
   it.each(['before', 'after'] as const)(
     'a process that dies %s any call of a store leaves one session, whose it was at the import, until a logout',
     async when => {
@@ -726,13 +540,13 @@ describe('an outage is not a logout', () => {
           die()
           return new Promise(() => {})
         }
-        for (const verb of ['read', 'create', 'replace', 'delete', 'update'] as const) world.store.every(verb, run)
+        for (const verb of VERBS) world.store.every(verb, run)
         const get = world.old.get.bind(world.old)
         world.old.get = (sid, callback) =>
           void run(() => new Promise<void>(resolve => get(sid, (...answer) => resolve(callback(...answer)))))
         await Promise.race([dying, world.one.ask(OLD).catch(() => {})])
         world.old.get = get
-        for (const verb of ['read', 'create', 'replace', 'delete', 'update'] as const) world.store.every(verb, null)
+        for (const verb of VERBS) world.store.every(verb, null)
 
         world.old.put(SID, { cookie: cookieAt(BEGIN), userId: '43', name: 'max' })
         const first = await world.two.ask(OLD)
@@ -751,32 +565,25 @@ describe('an outage is not a logout', () => {
   )
 })
 
-describe('bad input', () => {
-  it('is refused by name', async () => {
-    const { one } = withAda()
-    const { sessions } = one
-    const { sessionImporter, fromExpressSession, fromKoaSession, fromFastifySession } = await import('coatcheck/import')
-    const store = { get() {}, destroy() {} }
-    expect(() => sessionImporter(sessions, {} as never)).toThrow('from: expected a reader such as fromExpressSession')
-    expect(() => sessionImporter(sessions, { from: fromExpressSession({ secret: 'a', store }) } as never)).toThrow(
-      'toLogin',
-    )
-    expect(() => sessionImporter({} as never, {} as never)).toThrow('expected a SessionManager')
-    expect(() => fromExpressSession({ secret: 'a' } as never)).toThrow('fromExpressSession: store: expected the store')
-    expect(() => fromExpressSession({ store } as never)).toThrow('secret: expected the secret')
-    expect(() => fromExpressSession({ store, secret: ['', 'b'] })).toThrow('expected text or bytes that are not empty')
-    expect(() => fromExpressSession({ store, secret: 'a', name: 'sid' } as never)).toThrow('it is called cookie')
-    expect(() => fromKoaSession({} as never)).toThrow('keys')
-    expect(() => fromFastifySession({ secret: 's', store, cookie: 5 as never })).toThrow('cookie: expected the name')
-    for (const wrong of [{}, null, undefined, nodeVisits(withAda().one.sessions), nodeVisits(sessions.namespace('t'))])
-      expect(() => one.importer.middleware(wrong as never)).toThrow('expected the visits of the same SessionManager')
-    for (const from of [{ cookie: 'token' }, { read: () => null }, null])
-      expect(() => sessionImporter(sessions, { from, toLogin: () => null } as never)).toThrow(
-        'from: expected a reader such as fromExpressSession',
-      )
-    const reader = { cookie: 'token', read: () => null }
-    expect(() => sessionImporter(sessions, { from: reader, toLogin: () => null, keep: true } as never)).toThrow(
-      'sessionImporter: "keep" is not an option',
-    )
+describe('options that cannot be', () => {
+  const { sessions, importer } = withAda().one
+  const reader = { cookie: 'token', read: () => null }
+  const make =
+    (options: object, manager: unknown = sessions) =>
+    () =>
+      sessionImporter(manager as never, options as never)
+  it.each<readonly [string, () => unknown]>([
+    ['expected a SessionManager', make({}, {})],
+    ['from: expected a reader such as fromExpressSession', make({})],
+    ...[{ cookie: 'token' }, { read: () => null }, null].map(
+      from => ['from: expected a reader such as fromExpressSession', make({ from, toLogin: () => null })] as const,
+    ),
+    ['toLogin', make({ from: reader })],
+    ['sessionImporter: "keep" is not an option', make({ from: reader, toLogin: () => null, keep: true })],
+    ...[{}, null, undefined, nodeVisits(withAda().one.sessions), nodeVisits(sessions.namespace('t'))].map(
+      wrong => ['expected the visits of the same SessionManager', () => importer.middleware(wrong as never)] as const,
+    ),
+  ])('are refused by name: %s', (message, make) => {
+    expect(make).toThrow(message)
   })
 })

@@ -1,27 +1,19 @@
 // The limit of sessions of one user: two looks around each login, at one node and at several.
-import { SessionManager, type SessionOptions } from 'coatcheck'
+import type { SessionOptions } from 'coatcheck'
 import { connectStore } from 'coatcheck/connect'
-import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
-import { BarrierStore, faults, type Handler } from '../support/barrier-store.ts'
-import { HOUR, MINUTE, testClock } from '../support/test-clock.ts'
+import { faults, type Handler } from '../support/barrier-store.ts'
+import { setUp as memory, times, user } from '../support/manager-kit.ts'
+import { HOUR, MINUTE } from '../support/test-clock.ts'
 
-const user = { id: 1, name: 'ada' }
 const POLICIES = ['refuse', 'end-oldest'] as const
-const times = (count: number) => Array.from({ length: count }, (_, index) => index)
 
 function setUp(limit: SessionOptions['limit'] & object, options: object = {}) {
-  const store = BarrierStore.over(new MemoryStore())
-  const clock = testClock()
-  const events: any[] = []
-  const node = (more: object = {}) =>
-    new SessionManager({
-      ...{ store, limit, sweepInterval: false, now: clock, storeTimeout: '20s', rememberFor: '30d' },
-      ...{ onEvent: (event: unknown) => events.push(event), ...options, ...more },
-    } as SessionOptions)
+  const at = memory({ limit, storeTimeout: '20s', rememberFor: '30d', ...options })
+  const { manager: node, events } = at
   const live = async () => (await node().list(1)).map(({ key }) => key).sort()
   const ended = () => events.filter(({ type }) => type === 'destroyed').map(({ key, reason }) => [key, reason])
-  return { store, clock, node, sessions: node(), live, ended }
+  return { ...at, node, live, ended }
 }
 
 /** Takes some turns of the event loop before a call and after it. */
@@ -42,18 +34,15 @@ const secondLook = (fault: Handler): Handler => {
 }
 
 describe.each(POLICIES)('with a limit of 3 that says %s', onLimit => {
-  it.each(['nothing', 'sessions of visitors'])(
-    '50 logins of one user at one node at once, from %s, leave 3',
-    async from => {
-      const { sessions, store, live } = setUp({ max: 3, onLimit })
-      const visitors = from === 'nothing' ? [] : await Promise.all(times(50).map(() => sessions.create()))
-      for (const verb of ['listUser', 'create', 'replace', 'delete'] as const) store.every(verb, atRandom)
-      const logins = await Promise.allSettled(times(50).map(index => sessions.logIn(visitors[index], { user })))
-      const refused = logins.filter(login => login.status === 'rejected').map(({ reason }) => reason.code)
-      expect(refused).toEqual(onLimit === 'refuse' ? times(47).map(() => 'ERR_SESSION_LIMIT') : [])
-      expect(await live()).toHaveLength(3)
-    },
-  )
+  it('50 logins of one user at one node at once, in place of sessions of visitors, leave 3', async () => {
+    const { sessions, store, live } = setUp({ max: 3, onLimit })
+    const visitors = await Promise.all(times(50).map(() => sessions.create()))
+    for (const verb of ['listUser', 'create', 'replace', 'delete'] as const) store.every(verb, atRandom)
+    const logins = await Promise.allSettled(visitors.map(visitor => sessions.logIn(visitor, { user })))
+    const refused = logins.filter(login => login.status === 'rejected').map(({ reason }) => reason.code)
+    expect(refused).toEqual(onLimit === 'refuse' ? times(47).map(() => 'ERR_SESSION_LIMIT') : [])
+    expect(await live()).toHaveLength(3)
+  })
 
   it('logins of one user wait for each other, and nobody else for them', async () => {
     const { sessions, store } = setUp({ max: 3, onLimit })

@@ -1,8 +1,9 @@
 // Which text leads to a session, and with what the IDs of a user's sessions begin.
-import { type SessionId, sessionId } from 'coatcheck'
+import { type SessionId, type SessionManager, sessionId } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { expect, it } from 'vitest'
-import { grace, setUp, user } from '../support/manager-kit.ts'
+import { describe, expect, it } from 'vitest'
+import { faults } from '../support/barrier-store.ts'
+import { grace, setUp, times, user } from '../support/manager-kit.ts'
 
 it.each([
   '__proto__',
@@ -71,4 +72,39 @@ it("a user's sessions begin with the shard that the store names, on every way to
   // The shard travels with the ID: an anonymous session's stays.
   const anonymous = await sessions.create()
   expect((await sessions.regenerate(anonymous))!.secret.slice(0, 3)).toBe(anonymous.secret.slice(0, 3))
+})
+
+describe('IDs that collide', () => {
+  const methods: [string, 'create' | 'replace', (sessions: SessionManager, session: any) => Promise<any>][] = [
+    ['create', 'create', sessions => sessions.create({ user })],
+    ['logIn', 'replace', (sessions, session) => sessions.logIn(session, { user })],
+    ['regenerate', 'replace', (sessions, session) => sessions.regenerate(session)],
+    ['issueRememberToken', 'create', (sessions, session) => sessions.issueRememberToken(session)],
+  ]
+
+  it.each(methods)('those that %s draws are drawn again, five times', async (_, verb, run) => {
+    const { sessions, store } = setUp({ rememberFor: '30d' })
+    const session = await sessions.create({ user })
+    store.reset()
+    for (const _ of times(5)) store.next(verb, faults.answers('collision'))
+    expect(await run(sessions, session)).not.toBeNull()
+    const keys = store.calls.filter(call => call.verb === verb).map(({ args }) => args[verb === 'create' ? 0 : 2].key)
+    expect(new Set(keys).size).toBe(6)
+  })
+
+  it.each(methods)(
+    'those of %s mean a broken generator if that does not help, and nothing begins',
+    async (_, verb, run) => {
+      const { sessions, store } = setUp({ rememberFor: '30d' })
+      const session = await sessions.create({ user })
+      store.reset()
+      store.every(verb, faults.answers('collision'))
+      await expect(run(sessions, session)).rejects.toMatchObject({
+        code: 'ERR_SESSION_ID_COLLISION',
+        message: 'new IDs collide: the random generator or the store is broken',
+      })
+      expect(store.counts()).toEqual({ [verb]: 6 })
+      expect((await sessions.get(session.secret))?.key).toBe(session.key)
+    },
+  )
 })

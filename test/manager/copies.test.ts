@@ -1,4 +1,3 @@
-import { inspect } from 'node:util'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { onlyHost } from '../support/only-host.ts'
 import { testClock } from '../support/test-clock.ts'
@@ -23,6 +22,9 @@ function managerOf(copy: Copy, options: object = {}) {
   return new copy.SessionManager({ store, now: testClock(), sweepInterval: false, rememberFor: '30d', ...options })
 }
 
+const open = (copy: Copy, sessions: object, cookie: string | null = null) =>
+  copy.openVisit(sessions as never, { method: 'POST', secure: true, cookie, header: onlyHost })
+
 afterEach(() => {
   vi.resetModules()
 })
@@ -37,47 +39,17 @@ describe('the visits of one copy and the manager of another', () => {
 
   it('log in, remember, show and log out, over openVisit', async () => {
     const sessions = managerOf(one)
-    const open = (cookie: string | null) =>
-      two.openVisit(sessions, { method: 'POST', secure: true, cookie, header: onlyHost })
-    const login = open(null)
+    const login = open(two, sessions)
     await login.logIn({ user, remember: true })
     const cookies = cookieOf(login.headers)
     expect(cookies.map(each => each.split('=')[0])).toEqual(['session_id', 'remember_token'])
-    expect((await open(cookies.join('; ')).requireUser({ freshWithin: '1m' })).user.id).toBe(42n)
-    const remembered = open(cookies[1]!)
+    expect((await open(two, sessions, cookies.join('; ')).requireUser({ freshWithin: '1m' })).user.id).toBe(42n)
+    const remembered = open(two, sessions, cookies[1]!)
     expect((await remembered.get())?.remembered).toBe(true)
-    const logOut = open(cookies.join('; '))
+    const logOut = open(two, sessions, cookies.join('; '))
     await logOut.logOut()
     expect(cookieOf(logOut.headers)).toEqual(['session_id=', 'remember_token='])
-    expect(await open(cookies[0]!).get()).toBeNull()
-  })
-
-  it('tell refusals to the listener of the manager, with the name of the tenant', async () => {
-    const events: { type: string }[] = []
-    const sessions = managerOf(one, { onEvent: (event: { type: string }) => events.push(event) }).namespace('acme')
-    const open = (origin: string | null, secure: boolean) =>
-      two.openVisit(sessions, {
-        method: 'POST',
-        secure,
-        cookie: null,
-        header: name => (name === 'origin' ? origin : onlyHost(name)),
-      })
-    await expect(open('https://evil.example', true).get()).rejects.toThrow(one.SessionError)
-    await expect(open(null, false).create()).rejects.toThrow(one.SessionError)
-    await expect(open(null, true).checkCsrf('guessed')).rejects.toThrow(one.SessionError)
-    const told = {
-      type: 'request-refused',
-      key: null,
-      userId: null,
-      method: 'POST',
-      host: onlyHost('host'),
-      namespace: 'acme',
-    }
-    expect(events).toEqual([
-      { ...told, reason: 'cross-origin', origin: 'https://evil.example' },
-      { ...told, reason: 'insecure', origin: null },
-      { ...told, reason: 'csrf', origin: null },
-    ])
+    expect(await open(two, sessions, cookies[0]!).get()).toBeNull()
   })
 
   it('understand each other at fetchVisits and nodeVisits, also for a tenant', async () => {
@@ -93,7 +65,7 @@ describe('the visits of one copy and the manager of another', () => {
 })
 
 describe('a session of one copy at the manager of another', () => {
-  it('is updated, taken from, rotated, remembered, excepted and destroyed', async () => {
+  it('is updated, taken from, given a new ID, remembered, excepted and destroyed', async () => {
     const store = new one.MemoryStore()
     const [here, there] = [managerOf(one, { store }), managerOf(two, { store })]
     const session = await here.create({ user, data: { n: 1, flash: 'hello' } })
@@ -118,26 +90,12 @@ describe('a session of one copy at the manager of another', () => {
     await expect(there.update(session, { n: 1 })).rejects.toThrow('session: belongs to another namespace')
     expect((await there.namespace('blue').update(session, { n: 1 }))?.data).toEqual({ n: 1 })
   })
-
-  it('shows no secret to JSON, spread, keys, symbols, clones and inspect', async () => {
-    const session = await managerOf(one).create({ user })
-    const seen = [
-      one.stringify(session),
-      inspect(session, { showHidden: true, depth: 9, getters: true }),
-      inspect({ ...session }, { showHidden: true, depth: 9 }),
-      inspect(Object.getOwnPropertyDescriptors(session), { showHidden: true, depth: 9 }),
-      inspect(structuredClone(session), { showHidden: true, depth: 9 }),
-    ]
-    for (const text of seen) expect(text).not.toContain(session.secret)
-    expect(Object.getOwnPropertySymbols(session)).toEqual([])
-    expect(Object.getOwnPropertySymbols({ ...session })).toEqual([])
-  })
 })
 
 it('the errors of one copy are errors of the other', async () => {
   const error = await managerOf(one, { limit: { max: 1, onLimit: 'refuse' } })
     .create({ user })
-    .then(() => two.openVisit(managerOf(one), { method: 'GET', secure: true, cookie: null, header: onlyHost }))
+    .then(() => open(two, managerOf(one)))
     .then(visit => visit.requireUser())
     .catch(cause => cause)
   for (const copy of [one, two]) {
@@ -166,9 +124,8 @@ describe('copies of versions that do not understand each other', () => {
 
   it('refuse each other’s managers, and say why', () => {
     const sessions = seenBySuch(managerOf(one), 'coatcheck.context.1')
-    const open = () => two.openVisit(sessions, { method: 'GET', secure: true, cookie: null, header: onlyHost })
-    expect(open).toThrow(TypeError)
-    expect(open).toThrow(/expected a SessionManager, .*two versions of coatcheck/)
+    expect(() => open(two, sessions)).toThrow(TypeError)
+    expect(() => open(two, sessions)).toThrow(/expected a SessionManager, .*two versions of coatcheck/)
   })
 
   it('refuse each other’s sessions, and say why', async () => {
@@ -181,7 +138,5 @@ describe('copies of versions that do not understand each other', () => {
 
 it('what is no manager is refused by visits, by name', () => {
   for (const wrong of [new one.MemoryStore(), {}, null, undefined, 'sessions', Object.create(managerOf(one))])
-    expect(() =>
-      one.openVisit(wrong as never, { method: 'GET', secure: true, cookie: null, header: onlyHost }),
-    ).toThrow(/expected a SessionManager/)
+    expect(() => open(one, wrong as never)).toThrow(/expected a SessionManager/)
 })

@@ -1,11 +1,12 @@
 import { inspect } from 'node:util'
-import { DEFAULTS, presets, type SessionId, SessionManager } from 'coatcheck'
+import { DEFAULTS, presets, type Session, type SessionId, SessionManager } from 'coatcheck'
 import { openVisit, SessionCookie } from 'coatcheck/custom-server'
 import { fetchVisits } from 'coatcheck/fetch'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { makeSessions } from '../support/edge-service.ts'
+import { openWith, setUp, user } from '../support/manager-kit.ts'
 import { onlyHost } from '../support/only-host.ts'
 
 const build = (options: object) => () => new SessionManager({ store: new MemoryStore(), ...options } as never)
@@ -18,7 +19,7 @@ it('the store has no default', () => {
     expect(() => new SessionManager(options as never)).toThrow(TypeError)
 })
 
-it('a thing that is no store is refused with the verbs that it lacks', () => {
+it('a thing that is no store is refused with the methods that it lacks', () => {
   expect(build({ store: 'memory' })).toThrow('got "memory"')
   expect(build({ store: null })).toThrow(/, got null$/)
   // One that has none of them is no store at all.
@@ -187,70 +188,44 @@ it('a clock that answers nonsense is a TypeError, not a session without an end',
   }
 })
 
-it('an option of a verb that does not exist is refused: misspelt, it would let through what it was to stop', async () => {
-  const { sessions } = makeSessions()
-  const user = { id: 42, name: 'ada' }
-  const session = await sessions.create({ user })
-  const visit = () =>
-    openVisit(sessions, {
-      method: 'POST',
-      cookie: `session_id=${session.secret}`,
-      secure: true,
-      header: onlyHost,
-    })
-  const calls: [(options: object) => Promise<unknown>, object, string][] = [
-    [
-      options => visit().requireUser(options),
-      { freshWthin: '5m' },
-      'requireUser: "freshWthin" is not an option (there are: ',
-    ],
-    [options => visit().get(options), { touch: 0 }, 'touch: expected true or false, got 0'],
-    [options => sessions.get(session, options), { touch: 'no' }, 'touch: expected true or false, got "no"'],
-    [options => visit().get(options), { touh: false }, 'get: "touh" is not an option (there are: '],
-    [options => sessions.get(session, options), { touh: false }, 'get: "touh" is not an option'],
-    [
-      options => visit().regenerate(options as never),
-      { grace: '1m', graze: 1 },
-      'regenerate: "graze" is not an option (there are: grace)',
-    ],
-    [
-      options => sessions.regenerate(session, options as never),
-      { user },
-      'regenerate: "user" is not an option; a login is logIn(session, { user })',
-    ],
-    [
-      options => sessions.regenerate(session, options as never),
-      { grace: '121s' },
-      'grace: expected at most \'2m\', got "121s"',
-    ],
-    [options => sessions.invalidateUser(42, options), { except: 7 }, 'except: expected a session or its key'],
-    [
-      options => sessions.invalidateUser(42, options),
-      { minpasswordversion: 3 },
-      'invalidateUser: "minpasswordversion" is not an option (there are: ',
-    ],
-    [options => sessions.create(options), { user, dat: {} }, 'create: "dat" is not an option (there are: '],
-    [
-      options => sessions.logIn(session, options as never),
-      { user, passwordVersion: 3 },
-      'logIn: "passwordVersion" is not an option; it belongs to user: { id, name, passwordVersion }',
-    ],
-    [
-      options => visit().logIn(options as never),
-      { user, verifiedAtt: 3 },
-      'logIn: "verifiedAtt" is not an option (there are: ',
-    ],
-    [
-      options => sessions.logIn(session, options as never),
-      { user, remember: true },
-      'logIn: "remember" is not an option; sessions.issueRememberToken(session) makes the token',
-    ],
-  ]
-  for (const [call, options, message] of calls) {
-    await expect(call(options)).rejects.toThrow(TypeError)
-    await expect(call(options)).rejects.toThrow(message)
-  }
-  expect((await sessions.get(session))?.user?.name).toBe('ada')
+describe('an option of a method that does not exist is refused: misspelt, it would let through what it was to stop', () => {
+  type Call = (
+    at: { sessions: SessionManager; session: Session; visit: ReturnType<typeof openWith> },
+    options: any,
+  ) => unknown
+  const get: Call = ({ sessions, session }, options) => sessions.get(session, options)
+  const look: Call = ({ visit }, options) => visit.get(options)
+  const renew: Call = ({ sessions, session }, options) => sessions.regenerate(session, options)
+  const logIn: Call = ({ sessions, session }, options) => sessions.logIn(session, options)
+  const invalidate: Call = ({ sessions }, options) => sessions.invalidateUser(1, options)
+  const TOKEN = 'logIn: "remember" is not an option; sessions.issueRememberToken(session) makes the token'
+  const VERSION = 'logIn: "passwordVersion" is not an option; it belongs to user: { id, name, passwordVersion }'
+
+  it.each<[object, string, Call]>([
+    [{ freshWthin: '5m' }, 'requireUser: "freshWthin" is not an option', ({ visit }, each) => visit.requireUser(each)],
+    [{ touch: 0 }, 'touch: expected true or false, got 0', look],
+    [{ touch: 'no' }, 'touch: expected true or false, got "no"', get],
+    [{ touh: false }, 'get: "touh" is not an option (there are: ', look],
+    [{ touh: false }, 'get: "touh" is not an option', get],
+    [null as never, 'get: expected an object of options, got null', get],
+    [{ grace: '1m', graze: 1 }, 'regenerate: "graze" is not an option', ({ visit }, each) => visit.regenerate(each)],
+    [{ user }, 'regenerate: "user" is not an option; a login is logIn(session, { user })', renew],
+    [{ grace: '121s' }, 'grace: expected at most \'2m\', got "121s"', renew],
+    [{ grace: 60 }, "grace: expected a duration with its unit, such as '500ms'", renew],
+    [{ except: 7 }, 'except: expected a session or its key', invalidate],
+    [{ minpasswordversion: 3 }, 'invalidateUser: "minpasswordversion" is not an option', invalidate],
+    [{ user, dat: {} }, 'create: "dat" is not an option (there are: ', ({ sessions }, each) => sessions.create(each)],
+    [{ user, passwordVersion: 3 }, VERSION, logIn],
+    [{ user, verifiedAtt: 3 }, 'logIn: "verifiedAtt" is not an option', ({ visit }, each) => visit.logIn(each)],
+    [{ user, remember: true }, TOKEN, logIn],
+  ])('%j: %s', async (options, message, call) => {
+    const { sessions } = setUp()
+    const session = await sessions.create({ user })
+    const calling = async () => call({ sessions, session, visit: openWith(sessions, session) }, options)
+    await expect(calling()).rejects.toThrow(TypeError)
+    await expect(calling()).rejects.toThrow(message)
+    expect((await sessions.get(session))?.user?.name).toBe('ada')
+  })
 })
 
 it('Date.now is looked up at each call, so that a fake clock installed later is seen', async () => {

@@ -1,6 +1,6 @@
 // What a session shows to code, JSON and logs.
 import { inspect } from 'node:util'
-import { stringify } from 'coatcheck'
+import { type SessionManager, stringify } from 'coatcheck'
 import { describe, expect, it, vi } from 'vitest'
 import { setUp as memory } from '../support/manager-kit.ts'
 
@@ -139,4 +139,48 @@ it('the CSRF token is bound to the session: the same at each look and after a ne
   expect(rotated.csrfToken).toBe(session.csrfToken)
   expect((await sessions.logIn(rotated, { user })).csrfToken).not.toBe(session.csrfToken)
   expect((await sessions.create()).csrfToken).not.toBe(session.csrfToken)
+})
+
+describe('what is handed to a method in place of a session', () => {
+  type Method = [string, (sessions: SessionManager, session: never) => Promise<unknown>]
+  const needing: Method[] = [
+    ['update', (sessions, session) => sessions.update(session, { n: 1 })],
+    ['take', (sessions, session) => sessions.take(session, 'n')],
+    ['issueRememberToken', (sessions, session) => sessions.issueRememberToken(session)],
+  ]
+  const methods: Method[] = [
+    ...needing,
+    ['get', (sessions, session) => sessions.get(session)],
+    ['regenerate', (sessions, session) => sessions.regenerate(session)],
+    ['logIn', (sessions, session) => sessions.logIn(session, { user })],
+    ['destroy', (sessions, session) => sessions.destroy(session)],
+    ['invalidateUser', (sessions, session) => sessions.invalidateUser(1, { except: session })],
+  ]
+
+  it.each(methods)(
+    '%s refuses a copy, an entry of a list and another tenant’s, and asks the store nothing',
+    async (_, run) => {
+      const { sessions, store } = memory({ rememberFor: '30d' })
+      const session = await sessions.create({ user })
+      const [listed] = await sessions.list(user.id)
+      const theirs = await sessions.namespace('acme').create({ user })
+      store.reset()
+      for (const wrong of [{ ...session }, listed, Object.create(session), {}, Buffer.from(session.secret)])
+        await expect(run(sessions, wrong as never)).rejects.toThrow(
+          'session: expected the object that get() or logIn() returned, not a copy and not an entry of list() (if it is that, two versions of coatcheck are installed: check `npm ls coatcheck`)',
+        )
+      await expect(run(sessions, 7 as never)).rejects.toThrow(TypeError)
+      await expect(run(sessions, theirs as never)).rejects.toThrow('session: belongs to another namespace')
+      expect(store.calls).toEqual([])
+    },
+  )
+
+  it.each(needing)('%s needs one: neither nothing nor an ID will do', async (_, run) => {
+    const { sessions } = memory({ rememberFor: '30d' })
+    const { secret } = await sessions.create({ user })
+    for (const wrong of [null, undefined, 7, true, secret])
+      await expect(run(sessions, wrong as never)).rejects.toThrow(
+        'session: expected the object that get() or logIn() returned',
+      )
+  })
 })

@@ -1,81 +1,95 @@
+// A logout everywhere beside what goes on in the same process: the session that it spares, and logins of the same user.
+import type { UserSession } from 'coatcheck'
 import { describe, expect, it } from 'vitest'
-import { cookiesSent, grace, type open, openWith, setUp, user } from '../support/manager-kit.ts'
+import { cookiesSent, grace, open, openWith, setUp, user } from '../support/manager-kit.ts'
 
-describe('logout-everywhere but here, beside a new ID for the session here: that session lives, and its cookie is sent', () => {
-  const changes = {
-    'regenerate with a grace': (visit: ReturnType<typeof open>) => visit.regenerate(grace),
-    regenerate: (visit: ReturnType<typeof open>) => visit.regenerate(),
-  }
-  const excepts = {
-    session: (session: { key: string }) => session,
-    key: (session: { key: string }) => session.key,
-  }
-  for (const [verb, change] of Object.entries(changes))
-    for (const [what, exceptOf] of Object.entries(excepts)) {
-      it(`${verb} before it, with the old ${what}`, async () => {
-        const { sessions } = setUp()
-        const [here, other] = [await sessions.create({ user }), await sessions.create({ user })]
+type Visit = ReturnType<typeof open>
+const NEW_IDS: [string, (visit: Visit) => Promise<any>][] = [
+  ['a new ID', visit => visit.regenerate()],
+  ['a new ID with a grace', visit => visit.regenerate(grace)],
+]
+
+describe.each(NEW_IDS)(
+  'a logout everywhere that spares this session lets it live under %s, and its cookie is sent,',
+  (_, renew) => {
+    const begin = async () => {
+      const at = setUp()
+      const [here, there] = [await at.sessions.create({ user }), await at.sessions.create({ user })]
+      const isSpared = async (visit: Visit, { secret }: UserSession) => {
+        expect(cookiesSent(visit)).toEqual([secret])
+        expect((await at.sessions.get(secret))?.secret).toBe(secret)
+        expect(await at.sessions.get(there.secret)).toBeNull()
+      }
+      return { ...at, here, isSpared }
+    }
+    describe.each<[string, (session: UserSession) => any]>([
+      ['session', session => session],
+      ['key', session => session.key],
+    ])('given by its old %s,', (_, exceptOf) => {
+      it('that it got before', async () => {
+        const { sessions, here, isSpared } = await begin()
         const visit = openWith(sessions, here)
-        const next = (await change(visit))!
-        expect(await sessions.invalidateUser(1, { except: exceptOf(here) as never })).toBe(1)
-        expect(cookiesSent(visit)).toEqual([next.secret])
-        expect((await sessions.get(next.secret))?.key).toBe(next.key)
-        expect(await sessions.get(other.secret)).toBeNull()
+        const next = await renew(visit)
+        expect(await sessions.invalidateUser(1, { except: exceptOf(here) })).toBe(1)
+        await isSpared(visit, next)
       })
 
-      for (const moment of ['before', 'after'] as const)
-        it(`${verb} whose write is ${moment === 'before' ? 'not yet' : 'just'} done when it runs, with the old ${what}`, async () => {
-          const { sessions, store } = setUp()
-          const [here, other] = [await sessions.create({ user }), await sessions.create({ user })]
-          const visit = openWith(sessions, here)
-          const pause = store.pause('replace', moment)
-          const changing = change(visit)
-          await pause.reached
-          expect(await sessions.invalidateUser(1, { except: exceptOf(here) as never })).toBe(1)
-          pause.resume()
-          const next = (await changing)!
-          expect(cookiesSent(visit)).toEqual([next.secret])
-          expect((await sessions.get(next.secret))?.key).toBe(next.key)
-          expect(await sessions.get(other.secret)).toBeNull()
-        })
-
-      it(`${verb} while it runs, twice, with the old ${what}`, async () => {
-        const { sessions, store } = setUp()
-        const [here, other] = [await sessions.create({ user }), await sessions.create({ user })]
-        const pause = store.pause('deleteUser', 'after')
-        const invalidated = sessions.invalidateUser(1, { except: exceptOf(here) as never })
+      it.each(['before', 'after'] as const)('that is being written: %s the store has done it', async moment => {
+        const { sessions, store, here, isSpared } = await begin()
+        const visit = openWith(sessions, here)
+        const pause = store.pause('replace', moment)
+        const renewing = renew(visit)
         await pause.reached
-        const first = openWith(sessions, here)
-        const next = (await change(first))!
-        const second = openWith(sessions, next)
-        const last = (await change(second))!
+        expect(await sessions.invalidateUser(1, { except: exceptOf(here) })).toBe(1)
+        pause.resume()
+        await isSpared(visit, await renewing)
+      })
+
+      it('that it gets twice meanwhile', async () => {
+        const { sessions, store, here, isSpared } = await begin()
+        const pause = store.pause('deleteUser', 'after')
+        const invalidated = sessions.invalidateUser(1, { except: exceptOf(here) })
+        await pause.reached
+        const second = openWith(sessions, await renew(openWith(sessions, here)))
+        const last = await renew(second)
         pause.resume()
         expect(await invalidated).toBe(1)
-        expect(cookiesSent(second)).toEqual([last.secret])
-        expect((await sessions.get(last.secret))?.key).toBe(last.key)
-        expect(await sessions.get(other.secret)).toBeNull()
+        await isSpared(second, last)
       })
-    }
-})
+    })
+  },
+)
 
-it('a parallel request that brought the old ID, and was led on to the new one, sends it too', async () => {
-  const { sessions } = setUp()
-  const here = await sessions.create({ user })
-  const next = (await sessions.regenerate(here, grace))!
-  const late = openWith(sessions, here)
-  expect((await late.get())?.secret).toBe(next.secret)
-  await sessions.invalidateUser(1, { except: here })
-  expect(cookiesSent(late)).toEqual([next.secret])
-})
+it.each([1, 2])(
+  'a late request with an old ID that leads to the spared session over %i new IDs sends its cookie too',
+  async count => {
+    const { sessions, manager } = setUp()
+    const here = await sessions.create({ user })
+    const node = count === 1 ? sessions : manager()
+    let next = (await node.regenerate(here, grace))!
+    if (count === 2) next = (await node.regenerate(next, grace))!
+    const late = openWith(sessions, here)
+    expect((await late.get())?.secret).toBe(next.secret)
+    await sessions.invalidateUser(1, { except: here })
+    expect(cookiesSent(late)).toEqual([next.secret])
+  },
+)
 
-it('so does one that was led on to what another node had rotated', async () => {
-  const { sessions, manager } = setUp()
-  const node = manager()
-  const here = await sessions.create({ user })
-  const between = (await node.regenerate(here, grace))!
-  const next = (await node.regenerate(between, grace))!
-  const late = openWith(sessions, here)
-  expect((await late.get())?.secret).toBe(next.secret)
-  await sessions.invalidateUser(1, { except: here })
-  expect(cookiesSent(late)).toEqual([next.secret])
-})
+it.each(['invalidateUser', 'invalidateAll'] as const)(
+  'a login that the store heard of after %s lives, and its cookie is sent',
+  async method => {
+    const { store, sessions } = setUp()
+    await sessions.create({ user })
+    const login = open(sessions)
+    // The store has ended all, and has not answered yet.
+    store.next('deleteUser', async proceed => {
+      const count = await proceed()
+      await login.logIn({ user })
+      return count
+    })
+    await (method === 'invalidateAll' ? sessions.invalidateAll() : sessions.invalidateUser(1))
+    const session = (await login.get())!
+    expect((await sessions.list(1)).map(({ key }) => key)).toEqual([session.key])
+    expect(cookiesSent(login)).toEqual([session.secret])
+  },
+)

@@ -1,29 +1,3 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Client, PASSWORD } from '../support/example-service.ts'
-import { graphql } from './dialects.ts'
-import { type RunningRecipe, startRecipe } from './recipe.ts'
-import { walk } from './walk.ts'
+import { walkGraphql } from './graphql.ts'
 
-walk('the recipe for Apollo Server', 'apollo', { dialect: graphql })
-
-describe('Apollo Server', () => {
-  let running: RunningRecipe
-  beforeAll(async () => {
-    running = await startRecipe('apollo')
-  }, 120_000)
-  afterAll(() => running?.stop())
-
-  it('logs in once in a request, however many aliases it has, and takes no batch', async () => {
-    const login = (name: string) => `login(username: "${name}", password: "${PASSWORD}") { id }`
-    const aliases = ['ada', 'max', 'max'].map((name, index) => `a${index}: ${login(name)}`)
-    const ada = new Client(running.url)
-    const many = await ada.send('POST', '/graphql', { query: `mutation { ${aliases.join(' ')} }` })
-    expect([many.status, many.body.errors[0].message]).toEqual([400, 'one_login_per_request'])
-    const profile = await ada.send('POST', '/graphql', { query: 'query { profile { name } }' })
-    expect(profile.body.data.profile.name).toBe('ada')
-
-    const operations = ['ada', 'max'].map(name => ({ query: `mutation { ${login(name)} }` }))
-    const batch = await new Client(running.url).send('POST', '/graphql', operations)
-    expect([batch.status, batch.headers.getSetCookie()]).toEqual([400, []])
-  })
-})
+walkGraphql('Apollo Server', 'apollo', 3)

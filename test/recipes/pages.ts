@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Answer, Client, PASSWORD } from '../support/example-service.ts'
 import { type RunningRecipe, startRecipe } from './recipe.ts'
 
-const MINUTE = 60_000
 const CREDENTIALS = { username: 'ada', password: PASSWORD }
 
 /** What the page says, and its text. */
@@ -155,22 +154,6 @@ export function walkPages(
         expect(ada.cookies.get('remember_token')).not.toBe(token)
       }
       expect(await ada.open()).toMatchObject({ name: 'ada', coats: 1 })
-    })
-
-    it('renew a session that is in use, and end one that is not', async () => {
-      const ada = reader()
-      await ada.click('Log in', CREDENTIALS)
-      try {
-        running.control({ ahead: 16 * MINUTE })
-        const renewed = await ada.open()
-        expect([renewed.name, names(renewed)]).toEqual(['ada', ['session_id']])
-        running.control({ ahead: 40 * MINUTE })
-        expect((await ada.open()).name).toBe('ada')
-        running.control({ ahead: 71 * MINUTE })
-        expect((await ada.open()).name).toBeNull()
-      } finally {
-        running.control({})
-      }
     })
 
     it('say that the store is away, and keep the cookie', async () => {

@@ -133,25 +133,6 @@ export function walk(
       }
     })
 
-    it('answers an unknown user as it answers a wrong password', async () => {
-      const [wrong, unknown] = [
-        await visitor().enter({ username: 'ada', password: 'wrong' }),
-        await visitor().enter({ username: 'eve', password: PASSWORD }),
-      ]
-      expect([unknown.status, unknown.text]).toEqual([401, wrong.text])
-    })
-
-    it('leaves a session as it is where a password is mistyped', async () => {
-      const ada = visitor()
-      await ada.logIn()
-      await ada.add('hat')
-      const { cookie } = ada
-      const refused = await ada.enter({ username: 'ada', password: 'wrong' })
-      expect([refused.status, refused.headers.getSetCookie(), ada.cookie]).toEqual([401, [], cookie])
-      expect((await ada.cart()).body.cart).toEqual({ hat: 1 })
-      expect(nameIn(await ada.profile())).toEqual(['ada', '42'])
-    })
-
     it('keeps a cart from before the login, and its ID not', async () => {
       const ada = visitor()
       const added = await ada.add('hat')
@@ -184,27 +165,6 @@ export function walk(
       expectRefusal(await thief({ session_id: first }).profile(), 401)
     })
 
-    it('ends the session that a new login replaces', async () => {
-      const ada = visitor()
-      await ada.logIn()
-      await ada.add('hat')
-      const first = ada.cookies.get('session_id')
-      await ada.logIn()
-      expect((await ada.cart()).body.cart).toEqual({ hat: 1 })
-      const late = thief({ session_id: first })
-      expectRefusal(await late.profile(), 401)
-      expect((await late.cart()).body.cart).toEqual({})
-    })
-
-    it('takes a double click on the login button', async () => {
-      const ada = visitor()
-      await ada.add('hat')
-      const statuses = (await Promise.all([ada.logIn(), ada.logIn()])).map(({ status }) => status).sort()
-      expect([200, 409]).toContain(statuses[1])
-      expect(statuses[0]).toBe(200)
-      expect(nameIn(await ada.profile())).toEqual(['ada', '42'])
-    })
-
     it('mixes up none of twelve browsers that come at once', async () => {
       const seen = await Promise.all(
         Array.from({ length: 12 }, async (_, number) => {
@@ -223,25 +183,6 @@ export function walk(
       for (const { headers } of [login, await ada.profile()]) expect(headers.get('cache-control')).toBe('no-store')
       for (const { headers } of [await ada.profile(), await visitor().profile()])
         expect(headers.get('vary')).toMatch(/(?:^|, ?)cookie(?:$|,)/i)
-    })
-
-    it('knows an ID that it gave, and no other', async () => {
-      const eve = visitor()
-      eve.cookies.set('session_id', 'A'.repeat(43))
-      expectRefusal(await eve.profile(), 401)
-      await eve.logIn()
-      expect(eve.cookies.get('session_id')).not.toBe('A'.repeat(43))
-    })
-
-    it('finds its cookie among others, and believes neither of two of its name', async () => {
-      const [ada, max] = [visitor(), visitor()]
-      await ada.logIn()
-      await max.logIn(false, 'max')
-      const among = await ada.profile({ Cookie: `theme=dark; ${ada.cookie}; _ga=GA1.1=2; empty=` })
-      expect([among.status, ...nameIn(among)]).toEqual([200, 'ada', '42'])
-      // One of them was planted, by a page of a sibling host.
-      for (const Cookie of [`${ada.cookie}; ${max.cookie}`, `${max.cookie}; ${ada.cookie}`])
-        expectRefusal(await visitor().profile({ Cookie }), 401)
     })
 
     it('gives no cookie to a HEAD, nor for an address that is not there', async () => {
@@ -290,21 +231,6 @@ export function walk(
       expect((await ada.cart()).body.cart).toEqual({ coat: 1 })
     })
 
-    it('refuses a sibling host and a page without an origin, not a link or a tool', async () => {
-      const ada = visitor()
-      await ada.logIn()
-      for (const headers of [
-        { Origin: 'https://blog.shop.example', 'Sec-Fetch-Site': 'same-site' },
-        { Origin: 'null', 'Sec-Fetch-Site': 'cross-site' },
-        { Origin: 'null' },
-      ])
-        expectRefusal(await ada.add('coat', headers), 403)
-      expect((await ada.add('hat')).status).toBe(200)
-      expect((await ada.cart()).body.cart).toEqual({ hat: 1 })
-      if (dialect.request({ name: 'profile' }).method === 'GET')
-        expect((await ada.profile({ 'Sec-Fetch-Site': 'cross-site', 'Sec-Fetch-Mode': 'navigate' })).status).toBe(200)
-    })
-
     it(`takes ${isBehindGateway ? 'a' : 'no'} login whose headers name a proxy that it was not told of`, async () => {
       const proxied = { 'X-Forwarded-For': '203.0.113.9', 'X-Forwarded-Proto': 'http' }
       const ada = visitor()
@@ -342,31 +268,6 @@ export function walk(
       expect(late.cookies.get('session_id')).not.toBe(dead)
     })
 
-    it('brings nothing back for requests that overlap the logout', async () => {
-      const ada = visitor()
-      await ada.logIn()
-      await ada.add('hat')
-      const dead = ada.cookies.get('session_id')
-      const adds = () => Array.from({ length: 5 }, () => ada.add())
-      const [, logOut] = await Promise.all([Promise.all(adds()), ada.logOut(), Promise.all(adds())])
-      expect(logOut.status).toBeLessThan(300)
-      for (const late of [ada, thief({ session_id: dead })]) {
-        expectRefusal(await late.profile(), 401)
-        expect((await late.cart()).body.cart).not.toHaveProperty('hat')
-      }
-    })
-
-    it('logs out one browser, not the other one of the same user', async () => {
-      const [one, other] = [visitor(), visitor()]
-      for (const ada of [one, other]) await ada.logIn()
-      await one.add('hat')
-      await other.add('coat')
-      await one.logOut()
-      expectRefusal(await one.profile(), 401)
-      expect(nameIn(await other.profile())).toEqual(['ada', '42'])
-      expect((await other.cart()).body.cart).toEqual({ coat: 1 })
-    })
-
     it('remembers who asked for it, with a new token each time', async () => {
       const ada = visitor()
       const login = await ada.logIn(true)
@@ -390,83 +291,6 @@ export function walk(
       late.cookies.set('remember_token', kept)
       expectRefusal(await late.profile(), 401)
     })
-
-    it('remembers a browser whose tabs all open at once', async () => {
-      const ada = visitor()
-      await ada.logIn(true)
-      ada.cookies.delete('session_id') // the browser was closed
-      const tabs = await Promise.all(Array.from({ length: 5 }, () => ada.profile()))
-      expect(tabs.map(tab => [tab.status, ...nameIn(tab)])).toEqual(tabs.map(() => [200, 'ada', '42']))
-      ada.cookies.delete('session_id')
-      expect((await ada.profile()).status).toBe(200)
-    })
-
-    it('ends a remembered device whose token was used by two', async () => {
-      const ada = visitor()
-      await ada.logIn(true)
-      const stolen = ada.cookies.get('remember_token')
-      for (const _ of [1, 2]) {
-        ada.cookies.delete('session_id') // the browser was closed
-        expect((await ada.profile()).status).toBe(200)
-        await ada.profile() // its first visit, written down
-      }
-      expectRefusal(await thief({ remember_token: stolen }).profile(), 401)
-      expectRefusal(await ada.profile(), 401)
-    })
-
-    if (isRuled)
-      it('loses no remember token to an outage', async () => {
-        const ada = visitor()
-        await ada.logIn(true)
-        ada.cookies.delete('session_id') // the browser was closed
-        const { cookie } = ada
-        try {
-          running.control({ isDown: true })
-          expectRefusal(await ada.profile(), 503, 'ERR_SESSION_STORE')
-        } finally {
-          running.control({})
-        }
-        expect(ada.cookie).toBe(cookie)
-        expect(nameIn(await ada.profile())).toEqual(['ada', '42'])
-      })
-
-    if (isRuled)
-      it('keeps a session that is in use, for twelve hours at most', async () => {
-        const ada = visitor()
-        await ada.logIn()
-        let resent = 0
-        try {
-          for (let minutes = 25; minutes < 12 * 60; minutes += 25) {
-            running.control({ ahead: minutes * MINUTE })
-            const { status, headers } = await ada.profile()
-            expect([minutes, status]).toEqual([minutes, 200])
-            resent += headers.getSetCookie().length
-          }
-          expect(resent).toBeLessThanOrEqual(2)
-          running.control({ ahead: 12 * 60 * MINUTE })
-          expectRefusal(await ada.profile(), 401, 'ERR_SESSION_UNAUTHENTICATED')
-        } finally {
-          running.control({})
-        }
-      })
-
-    if (isRuled)
-      it('begins anew where a session has ended by itself', async () => {
-        const ada = visitor()
-        await ada.logIn()
-        await ada.add('hat')
-        const old = ada.cookie
-        try {
-          running.control({ ahead: 31 * MINUTE })
-          const added = await ada.add('coat')
-          expect([added.status, added.body]).toEqual([200, { coat: 1 }])
-          expect(added.headers.getSetCookie()).toEqual([expect.stringMatching(ID)])
-          expect(ada.cookie).not.toBe(old)
-          expectRefusal(await ada.profile(), 401)
-        } finally {
-          running.control({})
-        }
-      })
 
     if (isRuled)
       it('asks for the password again where the login was long ago', async () => {

@@ -30,8 +30,8 @@ describe.each(Object.entries(WAYS))('%s', (_, { options, before, end }) => {
   })
 
   it('leaves nothing of it where the store fails twice', async () => {
-    for (const first of times(7))
-      for (const second of times(7)) {
+    for (const first of times(6))
+      for (const second of times(6)) {
         const at = await setUp(options)
         await before?.(at)
         for (const place of [first, second]) await end(at.failing(place, faults.rejectsAfter), at).catch(() => {})

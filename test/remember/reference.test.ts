@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { checkRemember } from '../support/remember-model.ts'
 
 it('whatever a browser and a thief send, and in whichever order it is stored, the answers are those of the reference', async () => {
-  await checkRemember(() => new MemoryStore(), 500)
+  await checkRemember(() => new MemoryStore(), 300)
 }, 120_000)
 
 it('a store that keeps the token which was used before is found out by the reference', async () => {

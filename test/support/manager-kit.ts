@@ -40,3 +40,8 @@ export async function populate(sessions: SessionManager) {
   const mine = [first, (await sessions.regenerate(old, grace))!] as const
   return { acme, mine, theirs, visitors, token, old }
 }
+
+/** A schema of the application's own, without a library. */
+export const schemaOf = (validate: (value: any) => unknown): any => ({
+  '~standard': { version: 1, vendor: 'mine', validate },
+})

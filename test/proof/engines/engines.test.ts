@@ -15,7 +15,7 @@ const figures = ({ faults, impossible: _, violations: __, engine, ...counts }: R
 
 let worker: CompiledWorker
 beforeAll(async () => {
-  worker = await compileWorker('../proof/engines/worker')
+  worker = await compileWorker('proof/engines/worker')
 }, 120_000)
 afterAll(() => worker?.remove())
 

@@ -122,10 +122,10 @@ it('nothing else changes without a word: what is accepted is deep-strict-equal t
       accepted += 1
       expect(isDeepStrictEqual(jsonCodec.decode(text), { value })).toBe(true)
     }),
-    { numRuns: 1500 },
+    { numRuns: 400 },
   )
-  expect(accepted).toBeGreaterThan(500)
-  expect(decorated).toBeGreaterThan(50)
+  expect(accepted).toBeGreaterThan(150)
+  expect(decorated).toBeGreaterThan(15)
 })
 
 it('every JSON document that is an object is accepted, but for the forbidden keys', () => {

@@ -117,25 +117,6 @@ describe('write IDs', () => {
     expect(new Set(drawn).size).toBe(201)
     for (const id of drawn) expect(id).toMatch(/^[A-Za-z0-9_-]{12}$/)
   })
-
-  it('differ in copies of a running process as soon as their clocks went on', async () => {
-    vi.useFakeTimers({ toFake: ['Date', 'performance'], now: Date.now() })
-    const { randomUUID } = await import('node:crypto')
-    const same = randomUUID()
-    vi.doMock('node:crypto', async original => ({
-      ...(await original<typeof import('node:crypto')>()),
-      randomUUID: () => same,
-    }))
-    const [one, two] = [await fresh(), await fresh()]
-    vi.doUnmock('node:crypto')
-    // Until now they are the same process.
-    expect(one()).toBe(two())
-    vi.advanceTimersByTime(1)
-    const ofOne = Array.from({ length: 100 }, one)
-    vi.advanceTimersByTime(1)
-    const ofTwo = Array.from({ length: 100 }, two)
-    expect(new Set([...ofOne, ...ofTwo]).size).toBe(200)
-  })
 })
 
 describe('when the generator fails', () => {
