@@ -131,6 +131,7 @@ const ONCE_BROKEN = [
   // An imported session begins twice, outlives an end, or its cookie is held back.
   old(['a page view', 'a page view']),
   old(['a page view', 'a page view'], { processes: [0, 1] }),
+  old(['a page view', 'a logout']),
   old(['a page view', 'logout everywhere']),
   old(['a page view', 'the old store is emptied, then invalidateAll']),
   old(['a page view', 'invalidateAll'], { before: 'a session that was imported' }),
