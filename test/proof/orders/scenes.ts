@@ -117,6 +117,7 @@ const ONCE_BROKEN = [
   tabsOf({ before: 'an anonymous session', requests: ['a login', 'a login'] }),
   tabsOf({ before: 'a dead session', requests: ['a save', 'a login'] }),
   tabsOf({ before: 'a session', requests: ['a new ID', 'a login'] }),
+  tabsOf({ before: 'a session', requests: ['a new ID', 'a logout'] }),
   browsersOf({ before: 'a session', requests: ['a login with the old password', 'logout of all other devices'] }),
   // The methods of one visit run at once, or read again.
   oneVisitOf('a dead session', ['a save', 'a save']),
