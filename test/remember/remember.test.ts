@@ -13,6 +13,8 @@ it('a token brings its user back, as remembered and never fresh', async () => {
   const recalled = (await at.sessions.redeemRememberToken(token))!
   expect(recalled.session.user).toEqual({ id: 1n, name: 'ada' })
   expect([recalled.session.remembered, session.remembered]).toEqual([true, false])
+  // Stored as not yet used, and shown as seen when it began.
+  expect(recalled.session.seenAt).toBe(recalled.session.createdAt)
   expect(at.sessions.isFresh(recalled.session, '1h')).toBe(false)
   expect(recalled.token).not.toBe(token)
   expect((await at.sessions.get(recalled.session.secret))?.remembered).toBe(true)
