@@ -21,6 +21,14 @@ it('a token brings its user back, as remembered and never fresh', async () => {
   expect(await at.sessions.redeemRememberToken(recalled.token)).not.toBeNull()
 })
 
+it('a spent token begins no session again that was used, and had to make room for a login elsewhere', async () => {
+  const at = await redeemed({ limit: { max: 1, onLimit: 'end-oldest' } })
+  expect(await at.sessions.get(at.session.secret)).not.toBeNull()
+  const other = await at.sessions.create({ user })
+  expect(await at.sessions.redeemRememberToken(at.token)).toBeNull()
+  expect((await at.sessions.list(1)).map(({ key }) => key)).toEqual([other.key])
+})
+
 describe('a token is given', () => {
   const refused = (at: ReturnType<typeof setUp>) => at.events.filter(({ type }) => type === 'write-refused')
 
