@@ -181,10 +181,9 @@ it('a value of the right shape finds nothing if it is no ID: the key of a sessio
 
 it('no header makes a visit throw anything but what it documents', async () => {
   const made = makeSessions({ rememberFor: '30d' })
-  const text = fc.oneof(
-    fc.string({ unit: 'binary', maxLength: 80 }),
-    fc.constantFrom('session_id=x', 'remember_token=a.b; '),
-  )
+  // `unit: 'binary'` takes a second to begin.
+  const unit = fc.integer({ min: 0, max: 0xffff }).map(code => String.fromCharCode(code))
+  const text = fc.oneof(fc.string({ unit, maxLength: 80 }), fc.constantFrom('session_id=x', 'remember_token=a.b; '))
   await fc.assert(
     fc.asyncProperty(
       fc.record({ method: text, secure: fc.boolean() }),

@@ -213,14 +213,14 @@ describe('a response that is under way', () => {
     expect(slow.cookies).toEqual([])
   })
 
-  it('brings no cookie of a session that a remember token began, as soon as that is ended here', async () => {
+  it('brings no cookie of a session that a remember token began, as soon as its logout has begun here', async () => {
     const { visit, sessions, logIn, store } = await browser()
     const token = only('remember_token', await logIn(null, true))
     const slow = visit(token)
     await slow.get()
     const next = slow.cookies[1]!.value
     expect(slow.cookies.map(({ name }) => name)).toEqual(['session_id', 'remember_token'])
-    const pause = store.pause('delete', 'before')
+    const pause = store.pause('listUser', 'before')
     const ending = sessions.revokeRememberToken(next)
     await pause.reached
     expect(slow.cookies).toEqual([])

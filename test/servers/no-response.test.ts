@@ -77,4 +77,21 @@ describe('where the head goes out meanwhile', () => {
     const count = (type: string) => made.events.filter(each => each === type).length
     expect(count('created')).toBe(count('destroyed'))
   })
+
+  it('a login stores nothing, if that was while the session before it was looked for', async () => {
+    const store = new MemoryStore()
+    let canSend = true
+    const made = makeSessions({ store })
+    const { cookie } = await loggedIn(made)
+    const read = store.read.bind(store)
+    store.read = (...args) => {
+      canSend = false
+      return read(...args)
+    }
+    const cookies = [cookie, `session_id=${'a'.repeat(43)}`]
+    await expect(visitOf(made.sessions, cookies, { canSend: () => canSend }).logIn(ada)).rejects.toMatchObject(
+      headersSent,
+    )
+    expect(made.calls).toEqual(['read', 'read'])
+  })
 })
