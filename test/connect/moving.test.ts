@@ -141,6 +141,18 @@ describe('a session of the old store', () => {
     expect([await sessions.count(), await store.length(), await store.all()]).toEqual([0, 0, []])
   })
 
+  it('that was ended at an old node while it moved stays ended, whatever an old node saves late', async () => {
+    const { store, old, put } = start()
+    let looks = 0
+    old.before = verb => {
+      if (verb === 'get') looks += 1
+      if (looks === 2) old.records.clear()
+    }
+    expect([await store.get(SID), looks]).toEqual([null, 2])
+    put()
+    expect(await store.get(SID)).toBeNull()
+  })
+
   it('stays ended if our store refuses the note, and an event says so', async () => {
     const { store, barrier, events } = start()
     await store.get(SID)

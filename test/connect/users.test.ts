@@ -98,15 +98,16 @@ describe('a login without a new ID', () => {
     expect((await sessions.get(store.idOf(sid)))?.user?.id).toBe(42n)
   })
 
-  it('lasts as long as the session may, and ends with its logout', async () => {
+  it('lasts as long as the session may, in another process too, and ends with its logout', async () => {
     const { browser, clock, sessions } = await serve()
     const one = browser()
     await one.go('/write?key=cart&value=tea')
-    await one.go('/login-in-place?user=42')
+    const sid = (await one.go('/login-in-place?user=42')).body
     for (let hours = 0; hours < 11; hours += 0.4) {
       clock.now += 24 * MINUTE
       expect((await one.read()).user).toBe('42')
     }
+    expect(await connectStore(sessions, { userOf: userOf as never }).get(sid)).toMatchObject({ user: '42' })
     const copy = one.copy()
     await one.go('/logout')
     expect(await copy.read()).toEqual({})

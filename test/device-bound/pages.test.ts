@@ -137,6 +137,16 @@ describe('a request of a bound session', () => {
     expect((await ask(browser, [])).state).toBe('unproved')
     expect((await ask(await bound(), [])).state).toBe('unproved')
   })
+
+  it('goes on by the first value for lifetime and five minutes once the browser has come: requests were under way', async () => {
+    const { browser, clock } = boundService()
+    await browser.logIn()
+    const first = boundValue(browser)
+    await browser.register()
+    expect([await browser.state(), (await ask(browser, [first])).state]).toEqual(['bound', 'bound'])
+    clock.advance(10 * MINUTE)
+    expect((await ask(browser, [first])).state).toBe('unproved')
+  })
 })
 
 describe('an offer', () => {

@@ -10,7 +10,7 @@ onRealStores(
       const service = replacement(open())
       try {
         const nodes = [1, 2, 3].map(() => service.node({ manager: { storeTimeout: '20s' } }))
-        const users = Array.from({ length: 10 }, (_, at) => 2n ** 64n - 1n - BigInt(at))
+        const users = Array.from({ length: 4 }, (_, at) => 2n ** 64n - 1n - BigInt(at))
         for (const id of users)
           service.old.put(`sid ${id}`, { cookie: cookieAt(service.clock.now), userId: String(id), name: `user ${id}` })
         const asked = users.flatMap(id => nodes.map(node => node.ask(connectSid(`sid ${id}`))))
