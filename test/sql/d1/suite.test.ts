@@ -7,7 +7,7 @@ import { startD1 } from '../d1.ts'
 // Each call is a request, some milliseconds of the machine, and the calls of a race come one after the other. What is left
 // out asks thousands of them, and is decided by statements that SQLite runs as well.
 const LONG =
-  /^counts to 100|^ends 1,200|^keeps text user IDs apart|^lets no login with the old|^answers 1,000|^shows many visitors|^meets in a walk/
+  /^counts to 100|^ends 1,200|^keeps text user IDs apart|^lets no login with the old|^answers 1,000|^shows many visitors|^meets in a walk|^lets a walk that ends/
 
 describeEngine('d1', 'the store for D1', () => {
   let d1: Awaited<ReturnType<typeof startD1>> | undefined

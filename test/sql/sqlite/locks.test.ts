@@ -222,21 +222,23 @@ describeEngine('libsql', 'calls that wait for the lock of a file', () => {
 
   it('leave nothing of 10,000 that were given up while the file is still locked', async () => {
     const { store, other } = await open('DELETE')
+    // Thousands of timers are beyond those that tests move.
+    vi.useRealTimers()
     const heap = () => {
       collectGarbage()
       return process.memoryUsage().heapUsed / 1e6
     }
+    const giveUpMany = async (count: number, ms: number) => {
+      const when = { now: NOW, deadline: within(ms) }
+      const calls = Array.from({ length: count }, async (_, number) =>
+        number % 2 === 0 ? store.read(newKey(), when) : store.update(newKey(), 1, change(), when),
+      )
+      return (await Promise.allSettled(calls)).filter(({ status }) => status === 'rejected').length
+    }
     other.exec('BEGIN EXCLUSIVE')
-    await giveUp(READS.read!, store, record())
+    await giveUpMany(100, 100)
     const before = heap()
-    const when = { now: NOW, deadline: within(1000) }
-    const calls = Array.from({ length: 5000 }, () => [
-      failure(Promise.resolve(store.read(newKey(), when))),
-      failure(store.update(newKey(), 1, change(), when)),
-    ])
-    // At once: in steps, each of the 10,000 would have a turn of the event loop.
-    vi.advanceTimersByTime(1000)
-    expect(await Promise.all(calls.splice(0).flat())).toHaveLength(10_000)
+    expect(await giveUpMany(10_000, 1000)).toBe(10_000)
     expect(heap() - before).toBeLessThan(10)
     other.exec('COMMIT')
     expect(await store.read(newKey(), at())).toBe(null)
