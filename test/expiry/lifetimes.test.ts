@@ -87,40 +87,48 @@ it('lives for at most idle after its last visit, and at most absolute in all, wh
   )
 })
 
-describe('what cannot be', () => {
-  it.each([
-    [{ idleTimeout: '31m' }, 'idleTimeout: expected at most the manager\'s idleTimeout (1800000 ms), got "31m"'],
-    [
-      { idleTimeout: '5m' },
-      'idleTimeout: expected at least twice the touchInterval (180000 ms), else a session in use would expire',
-    ],
-    [
-      { absoluteTimeout: '13h' },
-      'absoluteTimeout: expected at most the manager\'s absoluteTimeout (43200000 ms), got "13h"',
-    ],
-    [{ idleTimeout: 600 }, 'idleTimeout: expected a duration with its unit'],
-    [{ absoluteTimeout: '-1h' }, 'absoluteTimeout: expected a duration with its unit'],
-  ])('%j is refused, and nothing is stored', async (lifetime, message) => {
-    const { sessions } = setUp()
-    for (const begin of [
-      () => sessions.create({ user, ...lifetime } as never),
-      () => sessions.logIn(null, { user, ...lifetime } as never),
-      () =>
-        open(sessions).logIn({
-          user,
-          ...lifetime,
-        } as never),
-    ]) {
-      await expect(begin()).rejects.toThrow(TypeError)
-      await expect(begin()).rejects.toThrow(message)
-    }
-    expect(await sessions.list(1)).toEqual([])
-  })
+it('a login may ask for all that the manager allows, and for two touches at least', async () => {
+  const { sessions, clock } = setUp()
+  for (const [idleTimeout, absoluteTimeout] of [
+    ['30m', '12h'],
+    ['6m', '1ms'],
+  ] as const) {
+    const session = await sessions.create({ user, idleTimeout, absoluteTimeout })
+    expect(session.absoluteExpiresAt - clock()).toBe(absoluteTimeout === '12h' ? 12 * HOUR : 1)
+  }
+})
 
-  it('is a lifetime of an anonymous session', async () => {
-    for (const name of ['idleTimeout', 'absoluteTimeout'])
-      await expect(setUp().sessions.create({ [name]: '10m' } as never)).rejects.toThrow(
-        `create: "${name}" is not an option; it belongs to a login: { user, … } (there are: data)`,
-      )
-  })
+it.each([
+  [
+    { idleTimeout: '1800001ms' },
+    'idleTimeout: expected at most the manager\'s idleTimeout (1800000 ms), got "1800001ms"',
+  ],
+  [
+    { idleTimeout: '359999ms' },
+    'idleTimeout: expected at least twice the touchInterval (180000 ms), else a session in use',
+  ],
+  [
+    { absoluteTimeout: '43200001ms' },
+    "absoluteTimeout: expected at most the manager's absoluteTimeout (43200000 ms), got",
+  ],
+  [{ idleTimeout: 600 }, 'idleTimeout: expected a duration with its unit'],
+  [{ absoluteTimeout: '-1h' }, 'absoluteTimeout: expected a duration with its unit'],
+])('a login with %j is refused, and nothing is stored', async (lifetime, message) => {
+  const { sessions, store } = setUp()
+  const login = { user, ...lifetime } as never
+  for (const begin of [
+    () => sessions.create(login),
+    () => sessions.logIn(null, login),
+    () => open(sessions).logIn(login),
+  ]) {
+    await expect(begin()).rejects.toThrow(TypeError)
+    await expect(begin()).rejects.toThrow(message)
+  }
+  expect(store.calls).toEqual([])
+})
+
+it.each(['verifiedAt', 'idleTimeout', 'absoluteTimeout'])('an anonymous session has no %s of its own', async name => {
+  await expect(setUp().sessions.create({ [name]: '10m' } as never)).rejects.toThrow(
+    `create: "${name}" is not an option; it belongs to a login: { user, … } (there are: data)`,
+  )
 })

@@ -249,31 +249,24 @@ describe('all', () => {
 })
 
 describe('what operators ask for wrongly', () => {
-  it('is refused with the name of the option, and what would be right', async () => {
+  it.each<[string, object | null, string]>([
+    ['count', { signal: 'now' }, 'signal: expected an AbortSignal, got "now"'],
+    ['count', { signl: undefined }, '(there are: signal)'],
+    ['count', null, 'count: expected an object of options'],
+    ['invalidateAll', { onProgress: true }, 'onProgress: expected a function, got true'],
+    ['invalidateAll', { except: 'a secret' }, 'except: expected a session or its key'],
+    ['invalidateAll', { except: {} }, 'session: expected the object that get() or logIn() returned'],
+    ['invalidateAll', { passwordVersion: 1 }, 'invalidateAll: "passwordVersion" is not an option'],
+  ])('is refused by %s, with the name of the option and what would be right: %j', async (method, options, message) => {
     const { sessions, store } = setUp() as any
-    const wrong: [string, () => unknown, string][] = [
-      ['count', () => sessions.count({ signal: 'now' }), 'signal: expected an AbortSignal, got "now"'],
-      ['count', () => sessions.count({ signl: undefined }), '(there are: signal)'],
-      ['count', () => sessions.count(null), 'count: expected an object of options'],
-      [
-        'invalidateAll',
-        () => sessions.invalidateAll({ onProgress: true }),
-        'onProgress: expected a function, got true',
-      ],
-      ['invalidateAll', () => sessions.invalidateAll({ except: 'a secret' }), 'except: expected a session or its key'],
-      [
-        'invalidateAll',
-        () => sessions.invalidateAll({ except: {} }),
-        'session: expected the object that get() or logIn() returned',
-      ],
-      ['invalidateAll', () => sessions.invalidateAll({ passwordVersion: 1 }), 'is not an option'],
-    ]
-    for (const [verb, call, message] of wrong) {
-      const error = await (call() as Promise<unknown>).catch((thrown: unknown) => thrown)
-      expect(error, verb).toBeInstanceOf(TypeError)
-      expect((error as Error).message).toContain(message)
-    }
-    // At once: whoever walks later would never see why.
+    const error = await (async () => sessions[method](options))().catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(TypeError)
+    expect(error.message).toContain(message)
+    expect(store.calls).toEqual([])
+  })
+
+  it('is refused by all at once: whoever walks later would never see why', () => {
+    const { sessions, store } = setUp() as any
     for (const pageSize of [0, 1001, 1.5, '10'])
       expect(() => sessions.all({ pageSize })).toThrow('pageSize: expected a whole number from 1 to 1000')
     expect(() => sessions.all(() => {})).toThrow('all: expected an object of options')

@@ -207,6 +207,7 @@ describe('an option of a method that does not exist is refused: misspelt, it wou
     [{ touch: 'no' }, 'touch: expected true or false, got "no"', get],
     [{ touh: false }, 'get: "touh" is not an option (there are: ', look],
     [{ touh: false }, 'get: "touh" is not an option', get],
+    [null as never, 'get: expected an object of options, got null', get],
     [{ grace: '1m', graze: 1 }, 'regenerate: "graze" is not an option', ({ visit }, each) => visit.regenerate(each)],
     [{ user }, 'regenerate: "user" is not an option; a login is logIn(session, { user })', renew],
     [{ grace: '121s' }, 'grace: expected at most \'2m\', got "121s"', renew],

@@ -165,10 +165,11 @@ describe('what is handed to a method in place of a session', () => {
       const [listed] = await sessions.list(user.id)
       const theirs = await sessions.namespace('acme').create({ user })
       store.reset()
-      for (const wrong of [{ ...session }, listed, Object.create(session), {}])
+      for (const wrong of [{ ...session }, listed, Object.create(session), {}, Buffer.from(session.secret)])
         await expect(run(sessions, wrong as never)).rejects.toThrow(
           'session: expected the object that get() or logIn() returned, not a copy and not an entry of list() (if it is that, two versions of coatcheck are installed: check `npm ls coatcheck`)',
         )
+      await expect(run(sessions, 7 as never)).rejects.toThrow(TypeError)
       await expect(run(sessions, theirs as never)).rejects.toThrow('session: belongs to another namespace')
       expect(store.calls).toEqual([])
     },

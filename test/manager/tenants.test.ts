@@ -1,3 +1,4 @@
+// Tenants: each has users and keys of its own, and shares the memory of the process.
 import { SessionManager } from 'coatcheck'
 import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
@@ -5,6 +6,17 @@ import { describe, expect, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import { open, schemaOf, setUp, user } from '../support/manager-kit.ts'
 import { MINUTE, SECOND } from '../support/test-clock.ts'
+
+it('the name of a tenant is short and plain, and a tenant has no tenants of its own', () => {
+  const { sessions } = setUp()
+  for (const name of ['', 'a b', 'a/b', 'ä', 'a\n', 'x'.repeat(33), 7, null])
+    expect(() => sessions.namespace(name as never)).toThrow(
+      /^namespace: expected 1 to 32 of the characters A-Z a-z 0-9 _ \. -, got /,
+    )
+  for (const name of ['a', 'x'.repeat(32), 'Shop_1.de-AT', '__proto__'])
+    expect(sessions.namespace(name)).toBeInstanceOf(SessionManager)
+  expect(() => sessions.namespace('a').namespace('b')).toThrow('namespace: a namespace has no namespaces of its own')
+})
 
 it('a tenant of a subclass has its methods and its fields', async () => {
   class Audited extends SessionManager {

@@ -13,10 +13,20 @@ it('a token brings its user back, as remembered and never fresh', async () => {
   const recalled = (await at.sessions.redeemRememberToken(token))!
   expect(recalled.session.user).toEqual({ id: 1n, name: 'ada' })
   expect([recalled.session.remembered, session.remembered]).toEqual([true, false])
+  // Stored as not yet used, and shown as seen when it began.
+  expect(recalled.session.seenAt).toBe(recalled.session.createdAt)
   expect(at.sessions.isFresh(recalled.session, '1h')).toBe(false)
   expect(recalled.token).not.toBe(token)
   expect((await at.sessions.get(recalled.session.secret))?.remembered).toBe(true)
   expect(await at.sessions.redeemRememberToken(recalled.token)).not.toBeNull()
+})
+
+it('a spent token begins no session again that was used, and had to make room for a login elsewhere', async () => {
+  const at = await redeemed({ limit: { max: 1, onLimit: 'end-oldest' } })
+  expect(await at.sessions.get(at.session.secret)).not.toBeNull()
+  const other = await at.sessions.create({ user })
+  expect(await at.sessions.redeemRememberToken(at.token)).toBeNull()
+  expect((await at.sessions.list(1)).map(({ key }) => key)).toEqual([other.key])
 })
 
 describe('a token is given', () => {

@@ -117,6 +117,7 @@ const ONCE_BROKEN = [
   tabsOf({ before: 'an anonymous session', requests: ['a login', 'a login'] }),
   tabsOf({ before: 'a dead session', requests: ['a save', 'a login'] }),
   tabsOf({ before: 'a session', requests: ['a new ID', 'a login'] }),
+  tabsOf({ before: 'a session', requests: ['a new ID', 'a logout'] }),
   browsersOf({ before: 'a session', requests: ['a login with the old password', 'logout of all other devices'] }),
   // The methods of one visit run at once, or read again.
   oneVisitOf('a dead session', ['a save', 'a save']),
@@ -131,6 +132,7 @@ const ONCE_BROKEN = [
   // An imported session begins twice, outlives an end, or its cookie is held back.
   old(['a page view', 'a page view']),
   old(['a page view', 'a page view'], { processes: [0, 1] }),
+  old(['a page view', 'a logout']),
   old(['a page view', 'logout everywhere']),
   old(['a page view', 'the old store is emptied, then invalidateAll']),
   old(['a page view', 'invalidateAll'], { before: 'a session that was imported' }),

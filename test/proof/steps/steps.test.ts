@@ -35,7 +35,7 @@ const replace = (old: SessionRecord, made: SessionRecord, isLogIn = false): Call
 
 const [first, second, third, login] = [record(), record(), record(), record({ createdAt: T0 + 1 })]
 const visitor = record({ key: keyIn('abc'), userId: null, userName: null, passwordVersion: null })
-const [other, series] = [record({ createdAt: T0 + 2 }), record({ kind: 'remember' })]
+const [other, series] = [record({ createdAt: T0 + 2, passwordVersion: null }), record({ kind: 'remember' })]
 const begun = record({ parent: first.key, kind: 'remember' })
 
 const SCENES = {
@@ -84,7 +84,7 @@ const FROM_ELSEWHERE = {
   },
   'a login in the place of a visitor, and a logout everywhere': {
     before: [create(visitor), create(first)],
-    calls: [replace(visitor, login, true), endUser({ minPasswordVersion: 2 })],
+    calls: [replace(visitor, other, true), endUser({ minPasswordVersion: 2 })],
   },
 } satisfies Record<string, Omit<Scene, 'name'>>
 
