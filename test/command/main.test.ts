@@ -30,6 +30,17 @@ describe('a command line that is wrong', () => {
   })
 })
 
+it('does not repeat what is secret in the URL of a store where the driver does', async () => {
+  const env = { COATCHECK_STORE_URL: 'postgres://ada@127.0.0.1:1/x?sslkey=hunter2.pem' }
+  const { code, out, err } = await runCommand(['count'], { env })
+  expect([code, out, err]).toEqual([
+    1,
+    '',
+    expect.stringMatching(/ENOENT \(the driver's message is not shown: it contain/),
+  ])
+  expect(err).not.toContain('hunter2')
+})
+
 it('prints its help, its release and the DDL without a store', async () => {
   expect(await runCommand(['--help'])).toMatchObject({
     code: 0,

@@ -62,7 +62,7 @@ function setUp({ lifetime = 'idle' as Lifetime, apart = 0 } = {}) {
     head.isSent = true
     return [(await reading)?.user?.name, isSending] as const
   }
-  return { clock, browser, visit, logIn, page, stream, nodes }
+  return { clock, browser, visit, logIn, page, stream }
 }
 
 describe('a cookie goes with its session', () => {
@@ -325,14 +325,5 @@ describe('a browser whose answers stream keeps its cookie as long as its session
     browser.expires = Number.POSITIVE_INFINITY
     clock.advance(30 * MINUTE)
     expect((await stream(0))[0]).toBeUndefined()
-  })
-
-  it('and a socket, which has no head at all, is no use of the session and sends nothing', async () => {
-    const { clock, visit, logIn, nodes, browser } = setUp()
-    await logIn(0)
-    clock.advance(20 * MINUTE)
-    await visit(0, false).get()
-    const session = await nodes[0].get(browser.value as never, { touch: false })
-    expect(session!.seenAt).toBe(session!.createdAt)
   })
 })

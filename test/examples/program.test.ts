@@ -99,7 +99,7 @@ it.each(['SIGINT', 'SIGTERM'] as const)('stops at %s after it has answered', asy
 })
 
 describe('a wrong setting', () => {
-  it.each([
+  it.concurrent.each([
     [{ PORT: 'http' }, /PORT: expected a number/],
     [{ PORT: '70000' }, /PORT: expected a number/],
     [{ COOKIE_SECURE: 'false' }, /COOKIE_SECURE: expected on or off, got "false"/],

@@ -117,8 +117,8 @@ onClients('an outage seen through', (get, name) => {
     const { store, take } = get().open({ max: 1 })
     const { one, other } = await begun(store)
     const release = await take()
-    expect(await failure(logOut(store, one, other, short()))).toMatchObject({ outcome: 'not-applied' })
     await failure(store.update(one.key, 1, change(), short()))
+    expect(await failure(logOut(store, one, other, short()))).toMatchObject({ outcome: 'not-applied' })
     // In the queue of the pool it comes after those that were given up.
     const read = store.read(one.key, call())
     release()
