@@ -269,6 +269,20 @@ describeEngine('redis', 'the Redis store', () => {
     })
   })
 
+  it('tells Redis to run nothing after the time of its caller, however slow the way there is', async () => {
+    tap = async (_, send) => {
+      await new Promise(resolve => setTimeout(resolve, 100))
+      return send()
+    }
+    const fresh = open({ allowEviction: true })
+    for (let times = 0; times < 3; times++) {
+      const at = call()
+      await fresh.delete(anywhere(), at)
+      const [, , count, ...rest] = seen.at(-1)!
+      expect(Number(rest[Number(count)])).toBeLessThanOrEqual(Date.now() + at.deadline - performance.now() + 1)
+    }
+  })
+
   it('names in each error the verb that failed', async () => {
     const record = recordOf(store, '1')
     tap = async () => {
