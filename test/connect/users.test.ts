@@ -9,15 +9,6 @@ import { serve, userOf } from './service.ts'
 const MINUTE = 60_000
 
 describe('a user', () => {
-  it('is logged out everywhere', async () => {
-    const { browser, sessions } = await serve()
-    const both = [browser(), browser()]
-    for (const one of both) await one.go('/login?user=42')
-    expect(await sessions.list(42n)).toHaveLength(2)
-    expect(await sessions.invalidateUser(42n)).toBe(2)
-    for (const one of both) expect(await one.read()).toEqual({})
-  })
-
   it('has no more sessions than the limit, also those of logins without a new ID', async () => {
     const { browser, sessions, clock, events } = await serve(
       {},

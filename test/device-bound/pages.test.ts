@@ -234,6 +234,11 @@ describe('an offer', () => {
     const visit = edge.of(client().request('/', 'POST'))
     await visit.logIn({ user: ADA })
     expect(visit.finish().headers.has('secure-session-registration')).toBe(true)
+    const handled = await edge.handle(client().request('/', 'POST'), async visit => {
+      await logIn(visit)
+      return Response.json(visit.cookies.map(({ name }) => name))
+    })
+    expect(await handled.json()).toEqual(['session_id', BOUND_COOKIE])
   })
 })
 

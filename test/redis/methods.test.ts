@@ -229,6 +229,8 @@ describeEngine('redis', 'the Redis store', () => {
       expect(await store.touch(record.key, T0 + 10, T0 + 2 * HOUR, call())).toBe('touched')
       // A node whose clock is ahead asks for less.
       expect(await store.touch(record.key, T0 + 5, T0 + HOUR, call(T0 + HOUR))).toBe('touched')
+      const earlier = change({ seenAt: T0 + 5, expiresAt: T0 + HOUR })
+      expect(await store.update(record.key, 1, earlier, call(T0 + HOUR))).toBe('updated')
       expect(Math.ceil((await redis.client.pttl(nameOf(record.key))) / MINUTE)).toBe((2 * HOUR + SWEEP_MARGIN) / MINUTE)
     })
 
@@ -250,6 +252,35 @@ describeEngine('redis', 'the Redis store', () => {
       ])
       expect((await failing('read ECONNRESET')).map(({ outcome }) => outcome)).toEqual(['unknown', 'not-applied'])
     })
+  })
+
+  describe('walks', () => {
+    it('over 10 entries at least with one command, and over 500 at most', async () => {
+      for (const limit of [1, 70, 100_000]) await store.scan(null, limit, call())
+      expect(seen.filter(([command]) => command === 'SCAN').map(args => args.at(-1))).toEqual(['10', '70', '500'])
+    })
+
+    it('over no server that has become a replica meanwhile', async () => {
+      tap = async ([command], send) => (command === 'INFO' ? 'run_id:abc\r\nrole:slave\r\n' : send())
+      await expect(store.scan(null, 10, { now: T0, deadline: performance.now() + 300 })).rejects.toMatchObject({
+        operation: 'scan',
+        cause: { message: 'a master is no longer one' },
+      })
+    })
+  })
+
+  it('tells Redis to run nothing after the time of its caller, however slow the way there is', async () => {
+    tap = async (_, send) => {
+      await new Promise(resolve => setTimeout(resolve, 100))
+      return send()
+    }
+    const fresh = open({ allowEviction: true })
+    for (let times = 0; times < 3; times++) {
+      const at = call()
+      await fresh.delete(anywhere(), at)
+      const [, , count, ...rest] = seen.at(-1)!
+      expect(Number(rest[Number(count)])).toBeLessThanOrEqual(Date.now() + at.deadline - performance.now() + 1)
+    }
   })
 
   it('names in each error the verb that failed', async () => {

@@ -102,7 +102,7 @@ describe('stringify', () => {
       fc.property(fc.anything(ODD), value => {
         expect(stringify(value)).toBe(JSON.stringify(value))
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     )
   })
 
@@ -127,7 +127,7 @@ describe('stringify', () => {
         const plain = JSON.stringify(value, (_key, item) => (typeof item === 'bigint' ? Number(item) : item))
         expect(JSON.parse(json)).toEqual(JSON.parse(plain))
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     )
   })
 })
@@ -190,7 +190,7 @@ describe('bigintReplacer', () => {
       fc.property(fc.oneof(anything, small), value => {
         expect(JSON.stringify(value, bigintReplacer)).toBe(stringify(value))
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     )
   })
 })
