@@ -20,7 +20,7 @@ export interface Locks {
   waiting(): Promise<number>
   /** Resolves when none waits. */
   nothingWaits(): Promise<unknown>
-  /** Ends the connections that wait. */
+  /** Ends the connections that wait for the table. */
   killWaiting(): Promise<unknown>
 }
 
@@ -51,11 +51,9 @@ export function locksOfPostgres(pool: pg.Pool, table = 'coatcheck_sessions'): Lo
 }
 
 export function locksOfMariadb(pool: mysql.Pool, table = 'coatcheck_sessions'): Locks {
-  // A statement that is still there when it is looked for waits.
-  const waiting = async () => {
+  const ofTable = async () => {
     const [rows] = await pool.query<mysql.RowDataPacket[]>(
-      `SELECT id FROM information_schema.processlist
-       WHERE db = database() AND id <> connection_id() AND info LIKE '%${table}%'`,
+      "SELECT id FROM information_schema.processlist WHERE db = database() AND state LIKE 'Waiting for table%'",
     )
     return rows.map(({ id }) => id as number)
   }
@@ -78,9 +76,13 @@ export function locksOfMariadb(pool: mysql.Pool, table = 'coatcheck_sessions'): 
       await run(sql)
       return () => end('ROLLBACK')
     },
-    waiting: async () => (await waiting()).length,
+    async waiting() {
+      const [rows] = await pool.query<mysql.RowDataPacket[]>('SHOW ENGINE INNODB STATUS')
+      const ofRows = rows[0]!.Status.match(/^LOCK WAIT /gm)?.length ?? 0
+      return ofRows + (await ofTable()).length
+    },
     async killWaiting() {
-      for (const id of await waiting()) await pool.query(`KILL ${id}`)
+      for (const id of await ofTable()) await pool.query(`KILL ${id}`)
     },
     nothingWaits: () => nothingWaits(locks)(),
   }

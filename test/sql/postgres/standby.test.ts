@@ -3,6 +3,7 @@ import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { soon, within } from '../../support/deadlines.ts'
+import { failure } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
 import { until } from '../../support/services/process.ts'
@@ -49,10 +50,9 @@ describeEngine('postgresql', 'an address that leads to a standby', () => {
 
     await expect(store.create(record(), short())).rejects.toMatchObject({ outcome: 'not-applied' })
     const reads = Array.from({ length: 20 }, () => store.read(one.key, short()))
-    const refused = { cause: { message: expect.stringContaining('read-only') } }
-    await Promise.all(
-      [...reads, store.listUser('45', 'session', short())].map(read => expect(read).rejects.toMatchObject(refused)),
-    )
+    const answers = [...reads, store.listUser('45', 'session', short())].map(read => failure(read))
+    // Or that no connection became free in time, where others had to show what they lead to.
+    expect(String((await Promise.all(answers)).map(({ cause }) => cause))).toContain('read-only')
     await expect(store.touch(one.key, NOW, NOW, short())).rejects.toMatchObject({ outcome: 'not-applied' })
 
     // Promoted, it replays what it has received, and keeps its connections.
