@@ -29,7 +29,7 @@ describe('a process with a memory store', () => {
     expect(node(script)).toBe('Ada\n')
   })
 
-  it('keeps no text that a user ID was cut out of, for a session or for a password version', () => {
+  it('keeps no text that a user ID or a name was cut out of, for a session or for a password version', () => {
     const script = `
       import { SessionManager } from ${url('index.js')}
       import { MemoryStore } from ${url('stores/memory.js')}
@@ -40,11 +40,12 @@ describe('a process with a memory store', () => {
       }
       const before = used()
       for (let number = 0; number < 400; number++) {
-        const answer = 'x'.repeat(50_000) + '<id>the-user-number-' + number + '</id>' + Math.random()
-        const id = /<id>(.*)<.id>/.exec(answer)[1]
-        await sessions.create({ user: { id, name: 'Ada' } })
+        const said = '<id>the-user-number-' + number + '</id><name>Ada Lovelace, number ' + number + '</name>'
+        const answer = 'x'.repeat(50_000) + said + Math.random()
+        const [, id, name] = /<id>(.*)<.id><name>(.*)<.name>/.exec(answer)
+        await sessions.create({ user: { id, name } })
         await sessions.invalidateUser(id + '', { minPasswordVersion: 1 })
-        await sessions.create({ user: { id, name: 'Ada', passwordVersion: 1 } })
+        await sessions.create({ user: { id, name, passwordVersion: 1 } })
       }
       console.log((used() - before) / 400 < 5_000 ? 'small' : (used() - before) / 400 + ' bytes each')
     `
