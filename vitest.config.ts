@@ -9,7 +9,7 @@ const ENGINES = ['test/{redis,sql,engines}/**/*.test.ts', 'test/**/{,*.}engines.
 const LIBRARIES = 'test/libraries/**/*.test.ts'
 const FIRST = 'test/{guarantees,contract}/**/*.test.ts'
 const PACKAGE = 'test/package/**/*.test.ts'
-const RECIPES = 'test/{recipes,stories/recipes}/**/*.test.ts'
+const RECIPES = 'test/recipes/**/*.test.ts'
 const PROOF = 'test/proof/**/*.test.ts'
 // What looks at its whole process: warnings, timers, the heap.
 const PROCESS = 'test/**/*.process.test.ts'

@@ -10,9 +10,9 @@ import { fixed, table, whole } from './table.mjs'
 const CONNECTIONS = 64
 
 /**
- * @typedef {{ micros: number[], streamed: number[], took: number[], commands: number | null, theirs: number[] }} Figures
- * @typedef {{ row: import('./stores.mjs').Row, server: Running, many: Load, one: Load, cookies: string[], bytes: string,
- *   figures: Map<string, Figures> }} Contender
+ * Processor time per request, µs, of each round, by operation.
+ * @typedef {Map<string, number[]>} Figures
+ * @typedef {{ row: import('./stores.mjs').Row, server: Running, many: Load, one: Load, cookies: string[], figures: Figures }} Contender
  *
  * @typedef {object} Plan how much is measured
  * @property {readonly string[]} operations
@@ -22,7 +22,6 @@ const CONNECTIONS = 64
  * @property {number} leastRounds
  * @property {Readonly<Record<string, { requests: number, seconds: number }>>} warmUp by operation: as many requests before
  *   its rounds, unless the time is over first
- * @property {number} sessions that the size of one is taken from; 0: not measured
  */
 
 /** Answers the body. @param {Load} load @param {Buffer} request */
@@ -87,70 +86,32 @@ async function warmUp({ many, one, cookies }, name, plan) {
   }
 }
 
-/** What a session takes at the store. @param {Contender} contender @param {import('./engines.mjs').Engine | null} engine @param {number} at @param {number} count */
-async function sizeOf({ row, server, many, cookies }, engine, at, count) {
-  if (row.keepsNothing) return `0 (a cookie of ${cookies[0]?.length})`
-  const used = () => (engine === null ? server.ask('heap') : engine.bytes(at))
-  const users = Array.from({ length: count }, (_, user) => KEPT + 1 + (user % 1800))
-  const before = await used()
-  await many.cookiesOf(users)
-  return whole(((await used()) - before) / users.length)
-}
-
-/** @param {Contender} contender @param {import('./engines.mjs').Engine | null} engine @param {string} name @param {number} round @param {boolean} isQuick */
-async function measure({ row, server, many, one, cookies, figures }, engine, name, round, isQuick) {
+/** @param {Contender} contender @param {string} name @param {number} round @param {boolean} isQuick */
+async function measure({ server, many, one, cookies, figures }, name, round, isQuick) {
   const operation = /** @type {import('./operations.mjs').Operation} */ (OPERATIONS[name])
   const isAlone = operation.connections === 1
   const load = isAlone ? one : many
-  const own = /** @type {Figures} */ (figures.get(name))
-  const asks = engine !== null && row.file !== 'tokens.mjs'
-  const BURST = isAlone ? 0 : 8 * CONNECTIONS
   // With one connection long ones: a server that comes back from the others' turn is slower at first.
-  const STREAM = !isAlone ? 4 * CONNECTIONS : isQuick ? 250 : 1000
+  const count = !isAlone ? 8 * CONNECTIONS : isQuick ? 250 : 1000
   const cpu = async () => {
     const { user, system } = await server.ask('cpu')
     return user + system
   }
-  const requests = (/** @type {number} */ count, /** @type {number} */ part) =>
-    operation.requests(load, cookies, count, (3 * round + part) * BURST)
-
   // A touch that became due while the others had their turn is no part of the request: once per interval, not per round.
   await many.bursts(await profiles(many, cookies, KEPT, 0))
-
-  // Counted apart from what is timed: counting costs something itself.
-  if (round === 0 && asks) {
-    const counted = await requests(isAlone ? 50 : 2 * CONNECTIONS, 2)
-    own.commands = await engine.commands(async () => {
-      if (isAlone) await load.stream(counted)
-      else await load.bursts(counted)
-      return counted.length
-    })
-  }
-  if (!isAlone) {
-    const bursts = await requests(BURST, 0)
-    const before = { ours: await cpu(), theirs: asks ? engine.cpu() : null }
-    await load.bursts(bursts)
-    own.micros.push(((await cpu()) - before.ours) / BURST)
-    if (asks && before.theirs !== null) own.theirs.push((Number(engine.cpu()) - before.theirs) / BURST)
-  }
-  const stream = await requests(STREAM, 1)
-  const before = { ours: await cpu(), theirs: asks ? engine.cpu() : null }
-  await load.stream(stream, (_, __, took) => void own.took.push(took))
-  own.streamed.push(((await cpu()) - before.ours) / STREAM)
-  if (isAlone) {
-    own.micros.push(/** @type {number} */ (own.streamed.at(-1)))
-    if (asks && before.theirs !== null) own.theirs.push((Number(engine.cpu()) - before.theirs) / STREAM)
-  }
+  const requests = await operation.requests(load, cookies, count, round * count)
+  const before = await cpu()
+  await (isAlone ? load.stream(requests) : load.bursts(requests))
+  figures.get(name)?.push(((await cpu()) - before) / count)
 }
 
-/** @param {readonly number[]} values @param {readonly number[]} floor */
-const ratios = (values, floor) => values.map((value, round) => value / /** @type {number} */ (floor[round]))
+/** @typedef {{ ratio: number, low: number, high: number, rounds: number }} Median */
 
 /**
  * Prints the table, and answers the median ratio of each row and operation.
  * @param {import('./stores.mjs').Table} shown
  * @param {Plan} plan
- * @returns {Promise<Map<string, Map<string, { ratio: number, low: number, high: number, micros: number, streamed: number, rounds: number }>>>}
+ * @returns {Promise<Map<string, Map<string, Median>>>}
  */
 export async function contest({ title, floor, engine: start, rows, absent }, plan) {
   const engine = start === null ? null : await start()
@@ -175,7 +136,7 @@ export async function contest({ title, floor, engine: start, rows, absent }, pla
           await check(row, many)
           const users = Array.from({ length: KEPT }, (_, user) => user + 1)
           const cookies = await many.cookiesOf(users)
-          contenders.push({ row, server, many, one: new Load(port, 1), cookies, bytes: '–', figures: new Map() })
+          contenders.push({ row, server, many, one: new Load(port, 1), cookies, figures: new Map() })
         } catch (error) {
           server.stop()
           left.push(`${row.label}: ${error instanceof Error ? error.message : error}`)
@@ -185,25 +146,19 @@ export async function contest({ title, floor, engine: start, rows, absent }, pla
     contenders.sort((a, b) => wanted.indexOf(a.row) - wanted.indexOf(b.row))
     if (contenders[0]?.row !== wanted[0]) throw new Error(`the floor did not start: ${left.join('; ')}`)
 
-    if (plan.sessions > 0)
-      for (const contender of contenders)
-        contender.bytes = await sizeOf(contender, engine, wanted.indexOf(contender.row), plan.sessions)
     let fewest = Number.POSITIVE_INFINITY
     let most = 0
     for (const name of plan.operations) {
       const taking = contenders.filter(({ row }) => !OPERATIONS[name]?.skips?.(row))
-      for (const { figures } of taking)
-        figures.set(name, { micros: [], streamed: [], took: [], commands: null, theirs: [] })
       for (const contender of taking) await warmUp(contender, name, plan.warmUp)
       const work = async () => {
         // Code that runs for the first time is not what is compared.
-        for (const contender of taking) await measure(contender, engine, name, 0, plan.isQuick)
-        for (const { figures } of taking)
-          Object.assign(/** @type {Figures} */ (figures.get(name)), { micros: [], streamed: [], took: [], theirs: [] })
+        for (const contender of taking) await measure(contender, name, 0, plan.isQuick)
+        for (const { figures } of taking) figures.set(name, [])
         const end = performance.now() + plan.seconds(name) * 1000
         let round = 0
         for (; round < plan.rounds && (round < plan.leastRounds || performance.now() < end); round += 1)
-          for (const contender of taking) await measure(contender, engine, name, round + 1, plan.isQuick)
+          for (const contender of taking) await measure(contender, name, round + 1, plan.isQuick)
         fewest = Math.min(fewest, round)
         most = Math.max(most, round)
       }
@@ -233,61 +188,26 @@ export async function contest({ title, floor, engine: start, rows, absent }, pla
  * @param {[number, number]} rounds
  */
 function print(title, floor, contenders, plan, left, [fewest, most]) {
-  /** @type {Map<string, Map<string, { ratio: number, low: number, high: number, micros: number, streamed: number, rounds: number }>>} */
+  /** @type {Map<string, Map<string, Median>>} */
   const medians = new Map()
   const lines = []
   for (const name of plan.operations) {
     const { title: what } = /** @type {import('./operations.mjs').Operation} */ (OPERATIONS[name])
-    const bottom = /** @type {Figures} */ (contenders[0]?.figures.get(name))
-    for (const [at, { row, bytes, figures }] of contenders.entries()) {
+    const bottom = contenders[0]?.figures.get(name) ?? []
+    for (const [at, { row, figures }] of contenders.entries()) {
       const own = figures.get(name)
       if (!own) continue
-      const all = ratios(own.micros, bottom.micros)
-      const median = {
-        ratio: quantile(all),
-        low: quantile(all, 0.25),
-        high: quantile(all, 0.75),
-        micros: quantile(own.micros),
-        streamed: quantile(ratios(own.streamed, bottom.streamed)),
-        rounds: all.length,
-      }
-      medians.set(row.label, (medians.get(row.label) ?? new Map()).set(name, median))
-      lines.push([
-        at === 0 ? what : '',
-        row.label,
-        fixed(median.ratio),
-        `${fixed(median.low)} to ${fixed(median.high)}`,
-        name === 'one' ? '–' : fixed(median.streamed),
-        whole(1e6 / median.micros),
-        fixed(quantile(own.took, 0.5)),
-        fixed(quantile(own.took, 0.99)),
-        own.commands === null ? '–' : fixed(own.commands),
-        own.theirs.length === 0 ? '–' : whole(quantile(own.theirs)),
-        name === 'profile' ? bytes : '',
-      ])
+      const all = own.map((value, round) => value / Number(bottom[round]))
+      const [ratio, low, high] = [quantile(all), quantile(all, 0.25), quantile(all, 0.75)]
+      medians.set(row.label, (medians.get(row.label) ?? new Map()).set(name, { ratio, low, high, rounds: all.length }))
+      const perSecond = whole(1e6 / quantile(own))
+      lines.push([at === 0 ? what : '', row.label, fixed(ratio), `${fixed(low)} to ${fixed(high)}`, perSecond])
     }
   }
   console.log(`\n### ${title}\n`)
   console.log(`By hand is ${floor}. Rounds: ${fewest === most ? most : `${fewest} to ${most}`}.\n`)
-  console.log(
-    table(
-      [
-        'request',
-        'who',
-        'CPU, by hand = 1',
-        'middle half',
-        'in a stream',
-        'requests per second of CPU',
-        'p50, ms',
-        'p99, ms',
-        'commands',
-        'CPU of the database, µs',
-        'bytes per session',
-      ],
-      lines,
-      2,
-    ),
-  )
+  const head = ['request', 'who', 'CPU, by hand = 1', 'middle half', 'requests per second of CPU']
+  console.log(table(head, lines, 2))
   if (left.length > 0) console.log(`\nNot in this table:\n\n${left.map(line => `- ${line}`).join('\n')}`)
   return medians
 }

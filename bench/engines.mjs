@@ -1,43 +1,21 @@
 // @ts-check
 // The databases of the table: how each is started, and what it tells of itself while it is asked.
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ENGINES } from '../test/support/services/engine-list.mjs'
 import { startMariadb, startPostgres, startRedis } from './services.mjs'
-import { openSqlite, sqliteDrivers } from './sqlite.mjs'
+import { sqliteDrivers } from './sqlite.mjs'
 
 /**
  * @typedef {object} Engine
  * @property {string} version
  * @property {number} [pid] of its first process
  * @property {(at: number) => Record<string, string>} env what the server of a row is told
- * @property {(work: () => Promise<number>) => Promise<number | null>} commands how many it got per request of the work
- * @property {() => number | null} cpu its processor time so far, µs; all its processes
- * @property {(at: number) => Promise<number>} bytes what it keeps
+ * @property {(work: () => Promise<number>) => Promise<number>} [commands] how many it got per request of the work
  * @property {() => Promise<void>} stop
  */
-
-/**
- * Processor time of a process, its threads and its children, µs; `null` where the system does not tell.
- * @param {number} pid
- * @returns {number | null}
- */
-function processorTime(pid) {
-  try {
-    let micros = 0
-    for (const thread of readdirSync(`/proc/${pid}/task`)) {
-      // Nanoseconds of the thread; /proc/PID/stat would round to hundredths of a second.
-      micros += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]) / 1000
-      const children = readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').trim()
-      for (const child of children === '' ? [] : children.split(' ')) micros += processorTime(Number(child)) ?? 0
-    }
-    return micros
-  } catch {
-    return null
-  }
-}
 
 /** @param {number} pid */
 const parentOf = pid =>
@@ -47,7 +25,7 @@ const parentOf = pid =>
       .split(' ')[0],
   )
 
-/** @param {() => Promise<number>} count statements so far @returns {Engine['commands']} */
+/** @param {() => Promise<number>} count statements so far @returns {(work: () => Promise<number>) => Promise<number>} */
 const difference = count => async work => {
   const before = await count()
   const sent = await work()
@@ -86,8 +64,6 @@ export async function redisEngine() {
       monitor.destroy()
       return [...seen.matchAll(/^\+[\d.]+ \[\d+ (?!lua)/gm)].length / sent - 1 / sent
     },
-    cpu: () => processorTime(pid),
-    bytes: async () => Number(await info('used_memory')),
     async stop() {
       client.destroy()
       await server.stop()
@@ -115,12 +91,6 @@ export async function postgresEngine() {
       const own = 'SELECT sum(calls)::int AS calls FROM pg_stat_statements WHERE query NOT LIKE $1'
       return (await query(own, ['%pg_stat_statements%']))[0].calls
     }),
-    cpu: () => processorTime(postmaster),
-    async bytes() {
-      const own = `SELECT sum(pg_total_relation_size(oid))::float AS bytes FROM pg_class
-        WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace`
-      return (await query(own))[0].bytes ?? 0
-    },
     async stop() {
       await client.end()
       await server.stop()
@@ -128,35 +98,17 @@ export async function postgresEngine() {
   }
 }
 
-/** @returns {Promise<Engine & { url: string, query: (text: string, values?: unknown[]) => Promise<any[]> }>} */
+/** @returns {Promise<Engine>} */
 export async function mariadbEngine() {
   const { default: mysql } = await import('mysql2/promise')
   const server = await startMariadb()
   const client = await mysql.createConnection(server.url)
-  const query = async (/** @type {string} */ text, /** @type {any} */ values) =>
-    /** @type {any[]} */ ((await client.query(text, values))[0])
-  const pid = Number(readFileSync((await query('SELECT @@pid_file AS file'))[0].file, 'utf8'))
-  let own = 0
+  const [rows] = await client.query('SELECT version() AS version')
+  await client.end()
   return {
-    url: server.url,
-    query,
-    version: `MariaDB ${(await query('SELECT version() AS version'))[0].version.split('-')[0]}`,
+    version: `MariaDB ${/** @type {any} */ (rows)[0].version.split('-')[0]}`,
     env: () => ({ SQL_URL: server.url }),
-    commands: difference(async () => {
-      own += 1
-      return Number((await query("SHOW GLOBAL STATUS LIKE 'Questions'"))[0].Value) - own
-    }),
-    cpu: () => processorTime(pid),
-    async bytes() {
-      // Pages with rows in them: a file grows by megabytes. All of it is in the memory of the server.
-      const pages = `SELECT count(*) * @@innodb_page_size AS bytes FROM information_schema.innodb_buffer_page
-        WHERE table_name LIKE concat('\`', DATABASE(), '\`.%') AND number_records > 0`
-      return Number((await query(pages))[0].bytes)
-    },
-    async stop() {
-      await client.end()
-      await server.stop()
-    },
+    stop: server.stop,
   }
 }
 
@@ -169,17 +121,6 @@ export async function sqliteEngine() {
   return {
     version: `SQLite (${driver}, a file in WAL mode)`,
     env: at => ({ SQLITE_DRIVER: driver, SQLITE_FILE: file(at) }),
-    async commands(work) {
-      await work()
-      return null
-    },
-    cpu: () => null,
-    async bytes(at) {
-      const database = await openSqlite(driver, file(at))
-      database.exec('PRAGMA wal_checkpoint(FULL)')
-      database.close()
-      return statSync(file(at)).size
-    },
     async stop() {
       rmSync(folder, { recursive: true, force: true })
     },

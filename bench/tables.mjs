@@ -10,9 +10,7 @@ const METHOD = `
 Processor time (user and system) of the server process per request, as a ratio to the row "by hand" of the same round:
 raw node:http with the least that the request needs, no touch, no hash, no race thought of. Medians of interleaved rounds;
 half of the rounds lie in the middle half. 64 connections: 64 requests arrive together, the next 64 when all are answered.
-"In a stream" is the same ratio where each connection sends its next request as soon as it has an answer; p50 and p99 are
-of that, with the load on the same machine. Commands are what the database received, and its processor time is that of all
-its processes, per request. A login checks no password; better-auth's is its internal one.`
+A login checks no password; better-auth's is its internal one.`
 
 /** @param {string} name @param {boolean} isQuick */
 const planOf = (name, isQuick) => ({
@@ -32,7 +30,6 @@ const planOf = (name, isQuick) => ({
         one: { requests: 16_384, seconds: 3 },
         anonymous: { requests: 8192, seconds: 2 },
       },
-  sessions: isQuick ? 0 : 2000,
 })
 
 /**

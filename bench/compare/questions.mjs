@@ -147,10 +147,10 @@ export const raced = origin =>
   })
 
 /** Commands that the database gets for one GET of a user. @param {string} origin @param {import('../engines.mjs').Engine} engine */
-export async function commands(origin, engine) {
+export async function commands(origin, { commands }) {
   const browser = await loggedIn(origin)
   await browser.profile()
-  return engine.commands(async () => {
+  return commands?.(async () => {
     for (let at = 0; at < TRIES; at += 1) await browser.profile()
     return TRIES
   })

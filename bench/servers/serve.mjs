@@ -1,8 +1,6 @@
 // @ts-check
 // What all servers of the benchmarks share: they listen, tell their port, and report their processor time.
 import { createServer } from 'node:http'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 
 const dist = process.env.COATCHECK_DIST ?? new URL('../../dist/', import.meta.url).href
 /** A part of the library as it was built. @param {string} path @returns {Promise<any>} */
@@ -31,15 +29,6 @@ export const pathOf = url => /^[^?]*/.exec(url ?? '')?.[0] ?? ''
 
 /** @typedef {(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => unknown} Handler */
 
-/** Bytes that are in use after a collection. */
-function heap() {
-  setFlagsFromString('--expose-gc')
-  const collect = /** @type {() => void} */ (runInNewContext('gc'))
-  for (let times = 0; times < 3; times += 1) collect()
-  const { heapUsed, external } = process.memoryUsage()
-  return heapUsed + external
-}
-
 /**
  * Serves the entry that the command line names. A package that is missing is told to the process that asked.
  * @param {Record<string, () => Handler | Promise<Handler>>} handlers
@@ -49,7 +38,6 @@ export async function serve(handlers) {
   if (!make) throw new Error(`no such server: ${process.argv[2]}`)
   process.on('message', question => {
     if (question === 'cpu') process.send?.(process.cpuUsage())
-    else if (question === 'heap') process.send?.(heap())
     else process.exit()
   })
   process.on('disconnect', () => process.exit())

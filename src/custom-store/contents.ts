@@ -141,7 +141,7 @@ export const contents: readonly Case[] = [
       const second = await corrupt(kit, { userId })
       await kit.store.delete(first.key, kit.call)
       await kit.deleteUser(userId, { minPasswordVersion: 1 })
-      for (const { key } of [sound, first, second]) assert.equal(await kit.isLive(key), false)
+      await kit.noneLives([sound, first, second])
       assert.deepEqual(await kit.keys(userId), [])
       await kit.put({ userId, passwordVersion: 1 })
     },

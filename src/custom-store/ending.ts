@@ -37,7 +37,7 @@ export const ending: readonly Case[] = rules({
     const series = await kit.put({ userId, kind: 'remember' })
     await kit.put({ userId, expiresAt: kit.now - MINUTE })
     assert.equal(await kit.deleteUser(userId), 2)
-    for (const record of [...live, series]) await kit.isGone(record)
+    await kit.isGone(...live, series)
     assert.equal(await kit.deleteUser(userId), 0)
   },
   async 'leaves other users and anonymous sessions alone when a user is logged out everywhere'(kit) {
@@ -72,7 +72,7 @@ export const ending: readonly Case[] = rules({
       const replaced = await kit.forward(await kit.put({ userId }))
       assert.equal(await kit.deleteUser(userId, { exceptKey: old.key }), 2)
       await kit.isExactly(last)
-      for (const ended of [other, series, replaced]) await kit.isGone(ended)
+      await kit.isGone(other, series, replaced)
       assert.deepEqual(await kit.keys(userId), [last.key])
       assert.equal(await kit.store.delete(old.key, kit.call), true)
       await kit.isGone(last)

@@ -189,6 +189,11 @@ export class Kit {
     return (await this.find(key, now)) !== null
   }
 
+  async noneLives(records: readonly { readonly key: string }[]): Promise<void> {
+    const found = await Promise.all(records.map(({ key }) => this.find(key)))
+    assert.deepEqual(found.filter(Boolean), [])
+  }
+
   /** The keys of a user's live records, sorted. */
   async keys(userId: string, kind: SessionRecord['kind'] = 'session', now: number = this.now): Promise<string[]> {
     return (await this.store.listUser(userId, kind, { now })).map(({ key }) => key).sort()
@@ -203,8 +208,12 @@ export class Kit {
     same(await this.store.read(old.key, { now }), { movedTo: next.key, salt, until })
   }
 
-  /** Not to be found by any method: a record that is gone stays gone. */
-  async isGone(record: SessionRecord): Promise<void> {
+  /** Not to be found by any method: a record that is gone stays gone. Several are asked for at once. */
+  async isGone(...records: readonly SessionRecord[]): Promise<void> {
+    await Promise.all(records.map(record => this.#isGone(record)))
+  }
+
+  async #isGone(record: SessionRecord): Promise<void> {
     const { key, userId, kind } = record
     assert.equal(await this.isLive(key), false, 'read finds the record')
     const touched = await this.store.touch(key, this.now, record.expiresAt, this.call)

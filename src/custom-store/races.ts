@@ -33,7 +33,7 @@ async function indexIsWhole(kit: Kit, userId: string, records: readonly SessionR
   for (const { key } of records) if (await kit.isLive(key)) live.push(key)
   assert.deepEqual(await kit.keys(userId), live.sort())
   assert.equal(await kit.deleteUser(userId), live.length)
-  for (const { key } of records) assert.equal(await kit.isLive(key), false)
+  await kit.noneLives(records)
 }
 
 const stays: readonly Case[] = rules({
@@ -58,7 +58,7 @@ const stays: readonly Case[] = rules({
         ...records.flatMap(record => [() => update(kit, record), () => touch(kit, record)]),
       )
       assert.equal(ended, 3)
-      for (const record of records) await kit.isGone(record)
+      await kit.isGone(...records)
     }),
   'does not let a late update or touch revive a session that is being replaced': kit =>
     kit.race(async together => {
@@ -114,7 +114,7 @@ const stays: readonly Case[] = rules({
         () => lineage(kit, record, 5),
       )
       // A renewal that ran between two steps of the logout is caught by the logout, whatever it answers.
-      for (const { key } of records) assert.equal(await kit.isLive(key), false)
+      await kit.noneLives(records)
       assert.deepEqual(await kit.keys(record.userId!), [])
     }),
   'either ends the anonymous session or makes it a login when both are asked for at once': kit =>
@@ -200,7 +200,7 @@ const everywhere: readonly Case[] = [
           ...logins.map((next, index) => () => replace(kit, anonymous[index]!, next, false)),
           () => kit.create(fresh),
         )
-        for (const record of [...stale, ...logins]) await kit.isGone(record)
+        await kit.isGone(...stale, ...logins)
         await indexIsWhole(kit, userId, [fresh])
       }),
     'lets no login escape the index of its user while the user is logged out everywhere': kit =>
@@ -213,7 +213,7 @@ const everywhere: readonly Case[] = [
           () => kit.deleteUser(userId),
           ...during.slice(3).map(record => () => kit.create(record)),
         )
-        for (const record of before) await kit.isGone(record)
+        await kit.isGone(...before)
         await indexIsWhole(kit, userId, during)
       }),
   }),
@@ -235,7 +235,7 @@ const everywhere: readonly Case[] = [
               four!,
             )
             const records = results.flatMap(result => (typeof result === 'number' ? [] : result))
-            for (const { key } of records) assert.equal(await kit.isLive(key), false)
+            await kit.noneLives(records)
             assert.deepEqual(await kit.keys(userId), [])
           }),
     }),
@@ -272,7 +272,7 @@ const everywhere: readonly Case[] = [
         kit.deleteUser(userId),
         ...records.filter((_, index) => index % 100 === 99).map(record => lineage(kit, record, 8)),
       ])
-      for (const { key } of lineages.flat()) assert.equal(await kit.isLive(key), false)
+      await kit.noneLives(lineages.flat())
       assert.deepEqual(await kit.keys(userId), [])
       assert.equal(await kit.deleteUser(userId), 0)
     },
@@ -286,7 +286,7 @@ const everywhere: readonly Case[] = [
           () => kit.deleteUser(userId),
           ...started.slice(3).map(record => () => kit.create(record)),
         )
-        for (const record of [series, ...started]) await kit.isGone(record)
+        await kit.isGone(series, ...started)
       }),
   }),
   ...rules({
@@ -318,7 +318,7 @@ const everywhere: readonly Case[] = [
         )
         const sum = ended.reduce((sum, count) => sum + count, 0)
         assert.equal(sum, 5)
-        for (const record of records) await kit.isGone(record)
+        await kit.isGone(...records)
       }),
     'keeps the highest of the minimum password versions that are raised at once': kit =>
       kit.race(async () => {

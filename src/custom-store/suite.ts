@@ -17,17 +17,18 @@ const likeTheModel: Case = {
   run: ({ store, seed, options: { runs = 50 } }) => compareWithModel(store, seed, runs),
 }
 
+// Those that walk over all that is stored come before those that store much.
 const CASES: readonly Case[] = [
   ...creating,
   ...writing,
+  ...walking,
+  likeTheModel,
   ...replacing,
   ...ending,
   ...identities,
   ...contents,
   ...reading,
-  ...walking,
   ...races,
-  likeTheModel,
 ]
 
 /** Of a store that was tested over one connection. */

@@ -6,7 +6,7 @@ import { pick } from './random.ts'
 /** More pages than any database has that is fit for a test. */
 const MAX_PAGES = 100_000
 /** A walk over a database that others have filled is long: steps between pages come between the first ones. */
-const BUSY_PAGES = 60
+const BUSY_PAGES = 40
 
 /** The keys and records that a walk met. */
 interface Walk {
@@ -119,10 +119,10 @@ const CASES: readonly Case[] = [
     async 'goes on from a cursor as often as it is asked to, and beside other walks'(kit) {
       const keys: string[] = []
       for (let made = 0; made < 40; made++) keys.push((await kit.put({ userId: made % 2 ? kit.user() : null })).key)
-      const walks = [3, 1000].map(limit => ({ limit, cursor: null as string | null, met: new Set<string>() }))
+      const walks = [3, 10].map(limit => ({ limit, cursor: null as string | null, met: new Set<string>() }))
       for (let pages = 0; walks.some(({ met }) => met.size < keys.length); pages++) {
         assert.ok(pages < MAX_PAGES / 20, 'the walk never comes to an end')
-        for (const each of walks) {
+        for (const each of walks.filter(({ met }) => met.size < keys.length)) {
           // Less than our own records: no page has all of them. Enough for a database with many others.
           const limit = pages < BUSY_PAGES ? each.limit : Math.max(each.limit, 30)
           const ask = () => kit.store.scan!(each.cursor, limit, kit.call)
@@ -212,7 +212,7 @@ const CASES: readonly Case[] = [
             for (const key of forwards) if (keys.has(key)) await kit.store.delete(key, kit.call)
           }
           await walk(kit, { limit: pick([1, 3, 10], next()), between })
-          for (const record of latest) await kit.isGone(record)
+          await kit.isGone(...latest)
         }),
   }),
   ...rulesWith('corrupt', {

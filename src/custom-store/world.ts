@@ -55,7 +55,7 @@ export class World {
 
   /** Compares all that was ever stored. */
   async compareAll(): Promise<void> {
-    for (const { key } of this.#records) await this.#compareRead(key)
+    await Promise.all(this.#records.map(({ key }) => this.#compareRead(key)))
     for (const user of this.#users)
       for (const kind of ['session', 'remember'] as const) await this.#compareList(user, kind)
     if (this.#store.scan !== undefined) await this.#compareWalk()

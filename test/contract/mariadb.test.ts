@@ -31,7 +31,6 @@ describeEngine('mariadb', 'the MySQL store on MariaDB', () => {
     await rename('coatcheck_sessions', 'elsewhere')
     return () => rename('elsewhere', 'coatcheck_sessions')
   }
-  testStore(it, () => open(), undefined, { corrupt, outage, runs: 25 })
   it.each([
     ['a pool of mysql2/promise', (pool: mysql.Pool) => pool],
     ['a pool of mysql2', (pool: mysql.Pool) => pool.pool],
@@ -39,4 +38,5 @@ describeEngine('mariadb', 'the MySQL store on MariaDB', () => {
   ] as const)('behaves like the reference model with %s', (_, of) =>
     modelTest(fc, () => open(of), undefined, { runs: 10 }),
   )
+  testStore(it, () => open(), undefined, { corrupt, outage, runs: 15 })
 })

@@ -30,8 +30,8 @@ describeEngine('postgresql', 'the PostgreSQL store', () => {
     await rename('coatcheck_sessions', 'elsewhere')
     return () => rename('elsewhere', 'coatcheck_sessions')
   }
-  testStore(it, open, undefined, { textUserIds: true, corrupt, outage, runs: 25 })
-  it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 25 }))
+  it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 10 }))
   it('behaves like the reference model without prepared statements', () =>
     modelTest(fc, () => open({ prepare: false }), undefined, { runs: 10 }))
+  testStore(it, open, undefined, { textUserIds: true, corrupt, outage, runs: 15 })
 })

@@ -1,9 +1,10 @@
-import { testStore } from 'coatcheck/custom-store/testing'
+import { modelTest } from 'coatcheck/custom-store/testing'
 import { RedisStore } from 'coatcheck/stores/redis'
+import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { keyIn, recordOf, T0 } from '../support/redis/records.ts'
-import { onRedis } from '../support/redis/suite.ts'
 import { describeEngine } from '../support/services/engines.ts'
+import { onRedis } from './on-redis.ts'
 
 const KINDS = [
   ['standalone', 'node-redis 6'],
@@ -12,10 +13,9 @@ const KINDS = [
 
 describeEngine('redis', 'the Redis store with all users in one slot', () => {
   for (const [kind, client] of KINDS)
-    onRedis(kind, client, (open, options) => {
+    onRedis(kind, client, open => {
       const openStores = () => open(client => new RedisStore(client, { singleSlot: true }))
-      // Slots matter to a cluster alone.
-      if (kind === 'cluster') testStore(it, openStores, undefined, { ...options, rounds: 2, runs: 5 })
+      it('behaves like the reference model', () => modelTest(fc, openStores, undefined, { runs: 10 }))
 
       it('keeps a session under a key that was drawn before its user was known', async () => {
         const [store] = await openStores()

@@ -28,6 +28,6 @@ for (const driver of SQLITE_DRIVERS)
       await rename('coatcheck_sessions', 'elsewhere')
       return () => rename('elsewhere', 'coatcheck_sessions')
     }
-    testStore(it, open, undefined, { corrupt, outage, runs: 25 })
-    it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 25 }))
+    it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 10 }))
+    testStore(it, open, undefined, { corrupt, outage, runs: 15 })
   })

@@ -3,10 +3,10 @@ import { SessionManager } from 'coatcheck'
 import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
+import { ada, jar, loggedIn, makeSessions, setCookies, visitOf } from '../support/edge-service.ts'
 import { onlyHost } from '../support/only-host.ts'
 import { MINUTE, testClock } from '../support/test-clock.ts'
 
-const ada = { user: { id: 1n, name: 'ada' } }
 const max = { user: { id: 2n, name: 'max' } }
 type Lifetime = 'idle' | 'absolute' | 'browser'
 
@@ -43,7 +43,7 @@ function setUp({ lifetime = 'idle' as Lifetime, apart = 0 } = {}) {
     }
     return openVisit(nodes[at], request, options)
   }
-  const logIn = async (at: 0 | 1, login = ada) => {
+  const logIn = async (at: 0 | 1, login: typeof ada & { idleTimeout?: '10m' } = ada) => {
     const visiting = visit(at)
     await visiting.logIn(login)
     browser.takes(visiting)
@@ -62,17 +62,99 @@ function setUp({ lifetime = 'idle' as Lifetime, apart = 0 } = {}) {
     head.isSent = true
     return [(await reading)?.user?.name, isSending] as const
   }
-  return { clock, browser, visit, logIn, page, stream, nodes }
+  return { clock, browser, visit, logIn, page, stream }
 }
+
+describe('a cookie goes with its session', () => {
+  it('twice more, with what is left of the absolute time: at the first touch and half of the idle time', async () => {
+    const made = makeSessions({ idleTimeout: '30m', absoluteTimeout: '40m', touchInterval: '3m' })
+    const { cookie } = await loggedIn(made)
+    const ages: (string | undefined)[] = []
+    for (const minutes of [1, 4, 1, 6, 6, 15]) {
+      made.clock.now += minutes * MINUTE
+      const visit = visitOf(made.sessions, cookie)
+      await visit.get()
+      ages.push(/Max-Age=(\d+)/.exec(setCookies(visit)[0] ?? '')?.[1])
+    }
+    // After 1, 5, 6, 12, 18 and 33 minutes.
+    expect(ages).toEqual([undefined, String(35 * 60), undefined, undefined, String(22 * 60), undefined])
+    expect(made.calls.filter(call => call === 'touch')).toHaveLength(4)
+  })
+
+  it.each(['idle', 'absolute', 'browser'] as const)(
+    'with a new ID that another request gave, with the lifetime %s',
+    async lifetime => {
+      const options = { cookie: { lifetime } }
+      const made = makeSessions()
+      const { cookie } = await loggedIn(made, ada, options)
+      const rotated = await visitOf(made.sessions, cookie, {}, options).regenerate({ grace: '1m' })
+      const late = visitOf(made.sessions, cookie, {}, options)
+      await late.get()
+      expect(jar(setCookies(late))).toBe(`session_id=${rotated?.secret}`)
+    },
+  )
+
+  it.each(['absolute', 'browser'] as const)(
+    'never again with the lifetime %s, which no use prolongs',
+    async lifetime => {
+      const options = { cookie: { lifetime } }
+      const made = makeSessions()
+      const { cookie } = await loggedIn(made, ada, options)
+      made.clock.now += 20 * MINUTE
+      const visit = visitOf(made.sessions, cookie, {}, options)
+      expect((await visit.get())?.seenAt).toBe(made.clock.now)
+      expect(setCookies(visit)).toEqual([])
+    },
+  )
+
+  it('not with a look that is no use of the session, nor where no cookie can be sent, nor where nothing is due', async () => {
+    const made = makeSessions()
+    const { cookie } = await loggedIn(made)
+    const visit = visitOf(made.sessions, cookie)
+    const looked = await visit.get({ touch: false })
+    expect(await visit.get()).toBe(looked)
+    made.clock.now += 20 * MINUTE
+    await visitOf(made.sessions, cookie).get({ touch: false })
+    const socket = visitOf(made.sessions, cookie, { canSend: () => false })
+    await socket.get({ touch: false })
+    await socket.get()
+    expect(made.calls).toEqual(['read', 'read', 'read'])
+  })
+
+  it.each(['get', 'requireUser', 'csrfToken'] as const)(
+    'with a later look that is a use: by %s after a poll or a log',
+    async verb => {
+      const made = makeSessions()
+      const { cookie } = await loggedIn(made)
+      made.clock.now += 20 * MINUTE
+      const visit = visitOf(made.sessions, cookie)
+      const looked = await visit.get({ touch: false })
+      await Promise.all([visit.get({ touch: false }), visit[verb](), visit[verb]()])
+      expect(made.calls).toEqual(['read', 'touch'])
+      expect([looked?.seenAt, (await visit.get())?.seenAt]).toEqual([looked?.createdAt, made.clock.now])
+      expect(setCookies(visit)).toHaveLength(1)
+    },
+  )
+
+  it('not where the session ended between a look that is no use and one that is', async () => {
+    const made = makeSessions()
+    const { cookie, session } = await loggedIn(made)
+    made.clock.now += 20 * MINUTE
+    const visit = visitOf(made.sessions, cookie)
+    await visit.get({ touch: false })
+    await made.sessions.destroy(session)
+    expect([await visit.get(), setCookies(visit)]).toEqual([null, []])
+  })
+})
 
 describe('a browser whose session lives keeps its cookie', () => {
   /** Logs in, and then sends a request after each pause (in minutes), to the nodes in turn. */
   async function walk(
     pauses: readonly number[],
-    { apart = 0, isLost = (_sent: number): boolean => false, polls = 0 } = {},
+    { apart = 0, isLost = (_sent: number): boolean => false, polls = 0, login = ada } = {},
   ) {
     const { clock, browser, visit, logIn } = setUp({ apart })
-    await logIn(0)
+    await logIn(0, login)
     let minutes = 0
     let sent = 0
     for (const [at, pause] of pauses.entries()) {
@@ -113,6 +195,8 @@ describe('a browser whose session lives keeps its cookie', () => {
 
   it.each([5, -5])('also if the clocks of the nodes are %i minutes apart', async apart => {
     for (const pauses of [[1], [4], [10], [20]]) await walk(tenHours(...pauses), { apart: apart * MINUTE })
+    const login = { ...ada, idleTimeout: '10m' as const }
+    await walk(tenHours(0.5), { apart: apart * MINUTE, login })
   })
 
   it('and no request touches that cannot send it', async () => {
@@ -122,7 +206,8 @@ describe('a browser whose session lives keeps its cookie', () => {
       clock.advance(5 * MINUTE)
       const socket = visit(0, false)
       await socket.get()
-      await socket.update({ minutes })
+      await socket.update({ minutes, flash: 'hello' })
+      await socket.take('flash')
     }
     const page = visit(0)
     expect((await page.get())?.user?.name).toBe('ada')
@@ -240,14 +325,5 @@ describe('a browser whose answers stream keeps its cookie as long as its session
     browser.expires = Number.POSITIVE_INFINITY
     clock.advance(30 * MINUTE)
     expect((await stream(0))[0]).toBeUndefined()
-  })
-
-  it('and a socket, which has no head at all, is no use of the session and sends nothing', async () => {
-    const { clock, visit, logIn, nodes, browser } = setUp()
-    await logIn(0)
-    clock.advance(20 * MINUTE)
-    await visit(0, false).get()
-    const session = await nodes[0].get(browser.value as never, { touch: false })
-    expect(session!.seenAt).toBe(session!.createdAt)
   })
 })

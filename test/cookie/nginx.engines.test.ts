@@ -1,13 +1,14 @@
 // Behind a real reverse proxy that ends TLS, on loopback: with its forwarded headers, and without them.
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { request } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { SessionManager } from 'coatcheck'
 import { type NodeVisitsOptions, nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { ada, answerError, jar, type Reply, sender, threeEndpoints } from '../support/edge-service.ts'
+import { ada, answerError, jar, sender, threeEndpoints } from '../support/edge-service.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { startNginx } from '../support/services/nginx.ts'
 import { type Certificate, makeCertificate } from '../support/services/tls.ts'
@@ -26,8 +27,8 @@ describeEngine('nginx', 'behind nginx', () => {
   /** Ports of nginx by name. */
   let port: Record<'trusting' | 'trustingPlain' | 'naive' | 'naivePlain' | 'bare' | 'barePlain' | 'host', number>
 
-  async function backend(edge: NodeVisitsOptions): Promise<number> {
-    const visits = nodeVisits(sessions, edge)
+  async function backend(options: NodeVisitsOptions): Promise<number> {
+    const visits = nodeVisits(sessions, options)
     const server = createServer((request, response) => {
       Promise.resolve(threeEndpoints(visits.of(request, response) as never, request, response)).catch(error =>
         answerError(response, error),
@@ -63,34 +64,13 @@ describeEngine('nginx', 'behind nginx', () => {
     await sessions.close()
   })
 
-  const overTls = (to: number, path: string, headers: Record<string, string> = {}, method = 'POST') =>
-    new Promise<Reply>((resolve, reject) => {
-      const options = {
-        host: '127.0.0.1',
-        port: to,
-        path,
-        method,
-        ca: certificate.cert,
-        servername: NAME,
-        agent: false,
-      }
-      const asking = request({ ...options, headers: { Host: NAME, ...headers } }, response => {
-        let body = ''
-        response.setEncoding('utf8').on('data', chunk => {
-          body += chunk
-        })
-        response.on('end', () =>
-          resolve({
-            status: response.statusCode!,
-            headers: response.headers,
-            cookies: response.headers['set-cookie'] ?? [],
-            body,
-          }),
-        )
-      })
-      asking.on('error', reject)
-      asking.end()
-    })
+  const overTls = async (to: number, path: string, headers: Record<string, string> = {}, method = 'POST') => {
+    const at = { host: '127.0.0.1', port: to, path, method, ca: certificate.cert, servername: NAME, agent: false }
+    const asking = request({ ...at, headers: { Host: NAME, ...headers } }).end()
+    const [response] = (await once(asking, 'response')) as [IncomingMessage]
+    const { statusCode: status = 0, headers: answered } = response
+    return { status, headers: answered, cookies: answered['set-cookie'] ?? [], body: await text(response) }
+  }
   const overHttp = (to: number, path: string, headers: Record<string, string> = {}, method = 'POST') =>
     sender(to)(path, { method, headers: { Host: NAME, ...headers } })
 
@@ -117,23 +97,14 @@ describeEngine('nginx', 'behind nginx', () => {
     }
   })
 
-  it('that is not among the trusted ones, even HTTPS is refused: a proxy is noticed, not believed', async () => {
-    for (const send of [() => overTls(port.naive, '/login'), () => overHttp(port.naivePlain, '/login')]) {
-      const login = await send()
-      expect([login.status, login.body]).toEqual([403, 'ERR_SESSION_INSECURE'])
-    }
-  })
-
-  it('that says nothing, its requests do not pass for development on loopback', async () => {
-    for (const send of [
-      () => overTls(port.bare, '/login'),
-      () => overHttp(port.barePlain, '/login'),
-      () => overTls(port.host, '/login'),
-    ]) {
-      const login = await send()
+  it.each(['naive', 'naivePlain', 'bare', 'barePlain', 'host'] as const)(
+    'that is not trusted, or says nothing, is noticed and not believed, also with HTTPS: its requests are not of this machine: %s',
+    async front => {
+      const send = front.endsWith('Plain') ? overHttp : overTls
+      const login = await send(port[front], '/login')
       expect([login.status, login.body, login.cookies]).toEqual([403, 'ERR_SESSION_INSECURE', []])
-    }
-  })
+    },
+  )
 
   it('a page of another origin is refused, and the own one is not, by Origin alone', async () => {
     expect((await overTls(port.trusting, '/login', { Origin: 'https://evil.example.test' })).body).toBe(

@@ -1,32 +1,24 @@
 // The cookies of a visit as values: for cookie jars of frameworks, for the page behind a middleware, and for tests.
-
-import { SessionManager, type Visit } from 'coatcheck'
-import { openVisit, withCookies } from 'coatcheck/custom-server'
+import { withCookies } from 'coatcheck/custom-server'
 import { fetchVisits } from 'coatcheck/fetch'
-import { MemoryStore } from 'coatcheck/stores/memory'
 import { cookieHeader } from 'coatcheck/testing'
 import { describe, expect, it } from 'vitest'
-import { onlyHost } from '../support/only-host.ts'
-import { testClock } from '../support/test-clock.ts'
+import { ada, makeSessions, visitOf } from '../support/edge-service.ts'
 
-const user = { id: 42, name: 'ada' }
-const manager = () =>
-  new SessionManager({ store: new MemoryStore(), now: testClock(), sweepInterval: false, rememberFor: '30d' })
-const visitFor = (sessions: SessionManager, cookie: string | null, options = {}): Visit =>
-  openVisit(sessions, { method: 'POST', cookie, secure: true, header: onlyHost }, options)
+const manager = () => makeSessions({ rememberFor: '30d' }).sessions
 
 describe('visit.cookies', () => {
   it('is empty before a method, and where no cookie changes', async () => {
     const sessions = manager()
-    const visit = visitFor(sessions, null)
+    const visit = visitOf(sessions)
     expect(visit.cookies).toEqual([])
     await visit.get()
     expect(visit.cookies).toEqual([])
   })
 
   it('has name, value and options of a login, as jars take them', async () => {
-    const visit = visitFor(manager(), null)
-    const { secret } = await visit.logIn({ user })
+    const visit = visitOf(manager())
+    const { secret } = await visit.logIn(ada)
     expect(visit.cookies).toEqual([
       {
         name: 'session_id',
@@ -38,10 +30,10 @@ describe('visit.cookies', () => {
 
   it('has both cookies, and removes both by an empty value at the logout', async () => {
     const sessions = manager()
-    const visit = visitFor(sessions, null)
-    await visit.logIn({ user, remember: true })
+    const visit = visitOf(sessions)
+    await visit.logIn({ ...ada, remember: true })
     expect(visit.cookies.map(({ name }) => name)).toEqual(['session_id', 'remember_token'])
-    const after = visitFor(sessions, withCookies(null, visit.cookies))
+    const after = visitOf(sessions, withCookies(null, visit.cookies))
     await after.logOut()
     expect(
       after.cookies.map(({ name, value, options }) => [name, value, options.maxAge, options.expires?.getTime()]),
@@ -60,8 +52,8 @@ describe('visit.cookies', () => {
       { domain: 'example.com', path: '/app', sameSite: 'strict' },
       { secure: false },
     ] as const) {
-      const visit = visitFor(manager(), null, { cookie })
-      await visit.logIn({ user, remember: true })
+      const visit = visitOf(manager(), null, {}, { cookie })
+      await visit.logIn({ ...ada, remember: true })
       const lines = visit.headers.getSetCookie()
       expect(visit.cookies.length).toBe(2)
       visit.cookies.forEach(({ name, value, options }, at) => {
@@ -82,8 +74,8 @@ describe('visit.cookies', () => {
   })
 
   it('and visit.headers only look: what visit.finish() returns is the same, however often either is asked', async () => {
-    const visit = visitFor(manager(), null)
-    for (const step of [() => visit.logIn({ user, remember: true }), () => visit.logOut()]) {
+    const visit = visitOf(manager())
+    for (const step of [() => visit.logIn({ ...ada, remember: true }), () => visit.logOut()]) {
       await step()
       const looks = () => [visit.cookies, [...visit.headers]]
       const seen = looks()
@@ -99,7 +91,7 @@ describe('visit.cookies', () => {
 describe('a cookie jar', () => {
   it('gets nothing of a visit that has responded: it reads and takes, and begins nothing', async () => {
     const sessions = manager()
-    const session = await sessions.create({ user, data: { hint: 'Welcome.' } })
+    const session = await sessions.create({ user: ada.user, data: { flash: 'Welcome.' } })
     const token = await sessions.issueRememberToken(session)
     const open = (cookie: string) => {
       const visit = fetchVisits(sessions).of(new Request('https://shop.example/', { headers: { cookie } }))
@@ -108,11 +100,11 @@ describe('a cookie jar', () => {
     }
     const page = open(`session_id=${session.secret}`)
     expect((await page.get())?.user?.name).toBe('ada')
-    expect(await page.take('hint' as never)).toBe('Welcome.')
-    await expect(page.logIn({ user })).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
+    expect(await page.take('flash')).toBe('Welcome.')
+    await expect(page.logIn(ada)).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
     await expect(page.regenerate()).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
     expect(page.cookies).toEqual([])
-    expect((await sessions.list(42)).map(({ key }) => key)).toEqual([session.key])
+    expect((await sessions.list(42n)).map(({ key }) => key)).toEqual([session.key])
     // The token stays as it is for a response that can bring the next one.
     expect(await open(`remember_token=${token}`).get()).toBeNull()
     expect((await sessions.redeemRememberToken(token))?.session.user?.name).toBe('ada')
@@ -122,12 +114,12 @@ describe('a cookie jar', () => {
 describe('withCookies', () => {
   it('hands a renewed session on to the page of the same request', async () => {
     const sessions = manager()
-    const { secret } = await sessions.create({ user })
-    const middleware = visitFor(sessions, `theme=dark; session_id=${secret}`)
+    const { secret } = await sessions.create(ada)
+    const middleware = visitOf(sessions, `theme=dark; session_id=${secret}`)
     const renewed = await middleware.regenerate()
     const header = withCookies(`theme=dark; session_id=${secret}`, middleware.cookies)
     expect(header).toBe(`theme=dark; session_id=${renewed!.secret}`)
-    expect((await visitFor(sessions, header).requireUser()).user.name).toBe('ada')
+    expect((await visitOf(sessions, header).requireUser()).user.name).toBe('ada')
   })
 
   it('replaces each name once, drops what is removed, and leaves the others as they are', () => {
@@ -143,7 +135,7 @@ describe('withCookies', () => {
 describe('for tests of an application', () => {
   it('cookieHeader is what a browser with the session sends', async () => {
     const sessions = manager()
-    const session = await sessions.create({ user })
+    const session = await sessions.create(ada)
     const visits = fetchVisits(sessions, { cookie: { hostPrefix: true } })
     const request = new Request('https://shop.example/', {
       headers: { Cookie: cookieHeader(session, { hostPrefix: true }) },

@@ -1,65 +1,46 @@
 // A deploy changes the scope of the cookie, or its name, and a sibling host plants cookies of its own.
 import type { CookieOptions } from 'coatcheck'
-import { fetchVisits } from 'coatcheck/fetch'
-import { nodeVisits } from 'coatcheck/node'
+import { type FetchVisitsOptions, fetchVisits } from 'coatcheck/fetch'
 import { describe, expect, it } from 'vitest'
-import { ada, listen, type Manager, makeSessions } from '../support/edge-service.ts'
+import { ada, type Manager, makeSessions } from '../support/edge-service.ts'
 import { ScopedJar } from './scoped-jar.ts'
 
 const HOST = 'www.example.com'
 const MINUTE = 60_000
-interface Options {
-  cookie?: CookieOptions
-}
-type Ask = (path: string, cookie: string) => Promise<{ body: string; cookies: string[] }>
-interface AnyVisit {
-  get(): Promise<{ user: { name: string } | null } | null>
-  logIn(login: typeof ada & { remember?: boolean }): Promise<unknown>
-  logOut(): Promise<unknown>
-}
 
 /** The pages of a service: each answers who is logged in. */
-async function answer(visit: AnyVisit, path: string): Promise<string> {
-  if (path === '/app/login') await visit.logIn(ada)
-  if (path === '/app/remember') await visit.logIn({ ...ada, remember: true })
-  if (path === '/app/logout') await visit.logOut()
-  return (await visit.get())?.user?.name ?? 'nobody'
+function serviceOf(sessions: Manager, options: FetchVisitsOptions) {
+  const visits = fetchVisits(sessions, options)
+  return (page: string, cookie: string) =>
+    visits.handle(
+      new Request(`https://${HOST}/app/${page}`, { headers: { ...(cookie && { cookie }) } }),
+      async visit => {
+        if (page === 'login') await visit.logIn(ada)
+        if (page === 'remember') await visit.logIn({ ...ada, remember: true })
+        if (page === 'logout') await visit.logOut()
+        return new Response((await visit.get())?.user?.name ?? 'nobody')
+      },
+    )
 }
-
-const servers = {
-  async node(sessions: Manager, options: Options): Promise<Ask> {
-    const visits = nodeVisits(sessions, { ...options, isSecure: () => true })
-    const { send } = await listen(async (request, response) => {
-      response.end(await answer(visits.of(request, response) as AnyVisit, request.url!))
-    })
-    return (path, cookie) => send(path, { headers: { host: HOST, ...(cookie && { cookie }) } })
-  },
-  async fetch(sessions: Manager, options: Options): Promise<Ask> {
-    const visits = fetchVisits(sessions, options)
-    return async (path, cookie) => {
-      const request = new Request(`https://${HOST}${path}`, { headers: { ...(cookie && { cookie }) } })
-      const response = await visits.handle(request, async visit => new Response(await answer(visit as AnyVisit, path)))
-      return { body: await response.text(), cookies: response.headers.getSetCookie() }
-    }
-  },
+/** A browser asks a service. */
+async function browse(jar: ScopedJar, ask: ReturnType<typeof serviceOf>, page: string) {
+  const response = await ask(page, jar.header(HOST, `/app/${page}`))
+  jar.take(response.headers.getSetCookie(), HOST)
+  return response.text()
 }
 
 /** A browser, and the service as it is deployed now. */
-async function deployed(kind: keyof typeof servers, options: Options = {}) {
+function deployed(options: FetchVisitsOptions = {}) {
   const made = makeSessions({ rememberFor: '30d' })
   const jar = new ScopedJar(made.clock)
-  let ask = await servers[kind](made.sessions, options)
+  let ask = serviceOf(made.sessions, options)
   return {
     ...made,
     jar,
-    deploy: async (next: Options) => {
-      ask = await servers[kind](made.sessions, next)
+    deploy: (next: FetchVisitsOptions) => {
+      ask = serviceOf(made.sessions, next)
     },
-    browse: async (page: string) => {
-      const { body, cookies } = await ask(`/app/${page}`, jar.header(HOST, `/app/${page}`))
-      jar.take(cookies, HOST)
-      return body
-    },
+    browse: (page: string) => browse(jar, ask, page),
   }
 }
 
@@ -74,11 +55,11 @@ const changes: readonly [string, CookieOptions, CookieOptions][] = [
   ['another lifetime', {}, { lifetime: 'absolute' }],
 ]
 
-describe.each(['node', 'fetch'] as const)('after a deploy with %s', kind => {
+describe('after a deploy', () => {
   it.each(changes)('that gives the cookie %s its browser is logged in, in and out again', async (_, before, after) => {
-    const { browse, deploy, events, clock, sessions } = await deployed(kind, { cookie: before })
+    const { browse, deploy, events, clock, sessions } = deployed({ cookie: before })
     await browse('login')
-    await deploy({ cookie: after })
+    deploy({ cookie: after })
     expect(await browse('')).toBe('ada')
     for (let day = 0; day < 2; day += 1) {
       expect([await browse('login'), await browse('')]).toEqual(['ada', 'ada'])
@@ -96,9 +77,9 @@ describe.each(['node', 'fetch'] as const)('after a deploy with %s', kind => {
   it.each(changes)(
     'that gives it %s a remember token brings the user back, time and again',
     async (_, before, after) => {
-      const { browse, deploy, events, clock, sessions } = await deployed(kind, { cookie: before })
+      const { browse, deploy, events, clock, sessions } = deployed({ cookie: before })
       await browse('remember')
-      await deploy({ cookie: after })
+      deploy({ cookie: after })
       for (let time = 0; time < 4; time += 1) {
         clock.now += 13 * 60 * MINUTE
         expect([time, await browse(''), await browse('')]).toEqual([time, 'ada', 'ada'])
@@ -112,46 +93,41 @@ describe.each(['node', 'fetch'] as const)('after a deploy with %s', kind => {
 
   it('of hostPrefix its browser logs in once more, and a login or a logout ends what the old name leads to', async () => {
     for (const page of ['login', 'logout']) {
-      const { browse, deploy, sessions } = await deployed(kind)
+      const { browse, deploy, sessions } = deployed()
       await browse('remember')
-      await deploy({ cookie: { hostPrefix: true } })
+      deploy({ cookie: { hostPrefix: true } })
       expect(await browse('')).toBe('nobody')
       await browse(page)
       expect((await sessions.list(42n)).length).toBe(page === 'login' ? 1 : 0)
-      await deploy({})
+      deploy({})
       expect(await browse(''), 'back again: the old name leads nowhere').toBe('nobody')
     }
   })
 
   it('of a new name its browser is back by its remember token, or logs in once more', async () => {
     for (const page of ['remember', 'login']) {
-      const { browse, deploy } = await deployed(kind)
+      const { browse, deploy } = deployed()
       await browse(page)
-      await deploy({ cookie: { name: 'sid' } })
+      deploy({ cookie: { name: 'sid' } })
       expect(await browse('')).toBe(page === 'remember' ? 'ada' : 'nobody')
       expect([await browse('login'), await browse('')]).toEqual(['ada', 'ada'])
     }
   })
 
   /** A node with the cookie of before, and one with another. */
-  async function both(cookie: CookieOptions) {
+  function both(cookie: CookieOptions) {
     const made = makeSessions({ rememberFor: '30d' })
     const other = makeSessions({ rememberFor: '30d', store: made.store, now: () => made.clock.now })
-    const nodes = [await servers[kind](made.sessions, {}), await servers[kind](other.sessions, { cookie })] as const
+    const nodes = [serviceOf(made.sessions, {}), serviceOf(other.sessions, { cookie })] as const
     const jar = new ScopedJar(made.clock)
-    const browse = async (node: 0 | 1, page: string) => {
-      const { body, cookies } = await nodes[node](`/app/${page}`, jar.header(HOST, `/app/${page}`))
-      jar.take(cookies, HOST)
-      return body
-    }
-    return { made, browse }
+    return { made, browse: (node: 0 | 1, page: string) => browse(jar, nodes[node], page) }
   }
 
   it.each([
     ['names a browser has a session at each', { name: 'sid' }, 'ada'],
     ['prefixes a login at one ends that at the other', { hostPrefix: true }, 'nobody'],
   ] as const)('while nodes run with different %s', async (_, cookie, before) => {
-    const { browse } = await both(cookie)
+    const { browse } = both(cookie)
     await browse(0, 'login')
     expect(await browse(1, '')).toBe('nobody')
     await browse(1, 'login')
@@ -159,7 +135,7 @@ describe.each(['node', 'fetch'] as const)('after a deploy with %s', kind => {
   })
 
   it('while nodes of both versions run a browser stays logged in at each', async () => {
-    const { made, browse } = await both({ domain: 'example.com' })
+    const { made, browse } = both({ domain: 'example.com' })
     for (const node of [0, 1, 1, 0] as const) {
       expect(await browse(node, 'login')).toBe('ada')
       for (const each of [0, 1, 0] as const) expect([node, await browse(each, '')]).toEqual([node, 'ada'])
@@ -172,8 +148,8 @@ describe.each(['node', 'fetch'] as const)('after a deploy with %s', kind => {
 
 describe('a live session that a sibling host plants', () => {
   /** The victim's browser, and the cookie that another host has planted in it. */
-  async function tossed(options: Options = {}) {
-    const service = await deployed('fetch', options)
+  async function tossed(options: FetchVisitsOptions = {}) {
+    const service = deployed(options)
     const theirs = await service.sessions.create({ user: { id: 7n, name: 'max' } })
     const plant = () =>
       service.jar.take([`session_id=${theirs.secret}; Domain=example.com; Path=/app`], 'evil.example.com')

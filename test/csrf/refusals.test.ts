@@ -1,14 +1,22 @@
+// A request that a guard refuses: what the event says, and the error.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { type SessionEvent, SessionManager } from 'coatcheck'
-import { openVisit } from 'coatcheck/custom-server'
+import type { VisitRequest } from 'coatcheck/custom-server'
 import { fetchVisits } from 'coatcheck/fetch'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { type AnyVisit, ada, type Data, jar, listen, type Manager, makeSessions } from '../support/edge-service.ts'
-
-type Request = Parameters<typeof openVisit>[1]
+import {
+  type AnyVisit,
+  ada,
+  type Data,
+  listen,
+  loggedIn,
+  type Manager,
+  makeSessions,
+  visitOf as openVisit,
+} from '../support/edge-service.ts'
 
 /** A manager and what it tells about refusals. */
 function telling(options: Parameters<typeof makeSessions>[0] = {}) {
@@ -21,8 +29,8 @@ function telling(options: Parameters<typeof makeSessions>[0] = {}) {
 
 const HOST = 'app.example.com'
 const headers = (values: Record<string, string>) => (name: string) => ({ host: HOST, ...values })[name] ?? null
-const visitOf = (sessions: Manager, cookie: string | null, request: Partial<Request> = {}) =>
-  openVisit(sessions, { method: 'POST', secure: true, header: headers({}), ...request, cookie })
+const visitOf = (sessions: Manager, cookie: string | null, request: Partial<VisitRequest> = {}) =>
+  openVisit(sessions, cookie, { header: headers({}), ...request })
 
 const EVIL = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }
 const crossOrigin = { type: 'request-refused', reason: 'cross-origin', key: null, userId: null, method: 'POST' }
@@ -39,8 +47,12 @@ const VERBS: Record<string, (visit: AnyVisit) => Promise<unknown>> = {
   rotate: visit => visit.regenerate({ grace: '1m' }),
   csrfToken: visit => visit.csrfToken(),
   checkCsrf: visit => visit.checkCsrf('guessed'),
+  logOut: visit => visit.logOut(),
 }
-const someVerbs = fc.array(fc.constantFrom(...Object.keys(VERBS)), { minLength: 1, maxLength: 8 })
+const someVerbs = fc.array(fc.constantFrom(...Object.keys(VERBS).filter(verb => verb !== 'logOut')), {
+  minLength: 1,
+  maxLength: 8,
+})
 
 async function ask(visit: AnyVisit, verbs: readonly string[], inParallel: boolean): Promise<void> {
   const asked = verbs.map(verb => () => VERBS[verb]!(visit).catch(() => {}))
@@ -83,63 +95,40 @@ describe('a request that a guard refuses is told', () => {
     expect((await fetchVisits(sessions).handle(link, handler)).status).toBe(200)
   })
 
-  it('with a wrong CSRF token: with the session that it was sent for', async () => {
+  it.each([
+    ['a user', ada, 42n],
+    ['a visitor', {}, null],
+    ['nobody', null, null],
+  ] as const)('with a wrong CSRF token of %s: with the session that it was sent for', async (_, login, userId) => {
     const { sessions, refusals } = telling()
-    const login = visitOf(sessions, null)
-    const session = await login.logIn(ada)
-    const visit = visitOf(sessions, jar(login.headers.getSetCookie()), {
-      header: headers({ origin: `https://${HOST}` }),
-    })
+    const session = login && (await sessions.create(login as typeof ada))
+    const own = `https://${HOST}`
+    const visit = visitOf(sessions, session && `session_id=${session.secret}`, { header: headers({ origin: own }) })
     await expect(visit.checkCsrf('guessed')).rejects.toMatchObject({ code: 'ERR_SESSION_CSRF' })
-    await visit.checkCsrf(await visit.csrfToken())
-    expect(refusals).toEqual([
-      {
-        type: 'request-refused',
-        reason: 'csrf',
-        key: session.key,
-        userId: 42n,
-        method: 'POST',
-        origin: `https://${HOST}`,
-        host: HOST,
-      },
-    ])
-  })
-
-  it('with a wrong CSRF token for an anonymous session: with its key', async () => {
-    const { sessions, refusals } = telling()
-    const { key, secret } = await sessions.create()
-    const visit = visitOf(sessions, `session_id=${secret}`)
-    await expect(visit.checkCsrf('guessed')).rejects.toMatchObject({ code: 'ERR_SESSION_CSRF' })
-    expect(refusals).toMatchObject([{ reason: 'csrf', key, userId: null }])
-  })
-
-  it('with a CSRF token, and no session', async () => {
-    const { sessions, refusals } = telling()
-    await expect(visitOf(sessions, null).checkCsrf(undefined)).rejects.toMatchObject({ code: 'ERR_SESSION_CSRF' })
-    expect(refusals).toMatchObject([{ reason: 'csrf', key: null, userId: null }])
+    if (session) await visit.checkCsrf(await visit.csrfToken())
+    const said = { type: 'request-refused', reason: 'csrf', method: 'POST', origin: own, host: HOST }
+    expect(refusals).toEqual([{ ...said, key: session?.key ?? null, userId }])
   })
 
   it('without HTTPS: a login, and a cookie that is not honoured', async () => {
-    const { sessions, refusals } = telling()
+    const made = telling()
+    const { sessions, refusals } = made
     await expect(visitOf(sessions, null, { secure: false }).logIn(ada)).rejects.toMatchObject({
       code: 'ERR_SESSION_INSECURE',
     })
     expect(refusals).toEqual([{ ...insecure, host: HOST }])
-    const login = visitOf(sessions, null)
-    await login.logIn(ada)
-    const cookie = jar(login.headers.getSetCookie())
+    const { cookie } = await loggedIn(made)
     expect(await visitOf(sessions, cookie, { secure: false, method: 'GET' }).get()).toBeNull()
     expect(refusals.slice(1)).toEqual([{ ...insecure, method: 'GET', host: HOST }])
   })
 
   it('without HTTPS: a remember token that is not honoured, and a logout whose cookie is not', async () => {
-    const { sessions, refusals } = telling({ rememberFor: '30d' })
-    const login = visitOf(sessions, null)
-    await login.logIn({ ...ada, remember: true })
-    const cookies = login.cookies.map(({ name, value }) => `${name}=${value}`)
-    expect(await visitOf(sessions, cookies[1]!, { secure: false }).get()).toBeNull()
+    const made = telling({ rememberFor: '30d' })
+    const { sessions, refusals } = made
+    const { cookie, token } = await loggedIn(made, { ...ada, remember: true })
+    expect(await visitOf(sessions, token, { secure: false }).get()).toBeNull()
     expect(refusals).toHaveLength(1)
-    await visitOf(sessions, cookies.join('; '), { secure: false }).logOut()
+    await visitOf(sessions, `${cookie}; ${token}`, { secure: false }).logOut()
     expect(refusals).toHaveLength(2)
   })
 
@@ -178,33 +167,18 @@ describe('a request that a guard refuses is told', () => {
   })
 })
 
+const TOKEN = `remember_token=${'s'.repeat(43)}.${'v'.repeat(43)}`
+
 describe('a request that may do what it asks for is not told as a refusal', () => {
-  it.each([
-    ['an anonymous look without HTTPS', { method: 'GET', secure: false }, ['get', 'take', 'csrfToken']],
-    ['a whole life over HTTPS', {}, ['create', 'update', 'logIn', 'get', 'rotate', 'regenerate', 'take']],
+  it.each<[string, Partial<VisitRequest>, string[], string?]>([
+    ['an anonymous look without HTTPS', { secure: false }, ['get', 'take', 'csrfToken']],
+    ['a logout without HTTPS and without a cookie', { secure: false }, ['logOut']],
+    ['a whole life over HTTPS', {}, ['create', 'update', 'logIn', 'get', 'rotate', 'regenerate', 'take', 'logOut']],
     ['a look from another origin', { method: 'GET', header: headers(EVIL) }, ['get']],
-  ])('%s', async (_, request, verbs) => {
-    const { sessions, refusals } = telling()
-    await ask(visitOf(sessions, null, request), verbs, false)
-    expect(refusals).toEqual([])
-  })
-
-  it('an anonymous look without HTTPS, where a remember token would bring a session', async () => {
-    const { sessions, refusals } = telling({ rememberFor: '30d' })
-    expect(await visitOf(sessions, null, { method: 'GET', secure: false }).get()).toBeNull()
-    expect(refusals).toEqual([])
-  })
-
-  it('a look without HTTPS and with a remember token, where the service remembers no user', async () => {
-    const { sessions, refusals } = telling()
-    const cookie = `remember_token=${'s'.repeat(43)}.${'v'.repeat(43)}`
-    expect(await visitOf(sessions, cookie, { method: 'GET', secure: false }).get()).toBeNull()
-    expect(refusals).toEqual([])
-  })
-
-  it('a logout without HTTPS and without a cookie', async () => {
-    const { sessions, refusals } = telling()
-    await visitOf(sessions, null, { secure: false }).logOut()
+    ['a look without HTTPS and with a token, where the service remembers no user', { secure: false }, ['get'], TOKEN],
+  ])('%s', async (_, request, verbs, cookie = '') => {
+    const { sessions, refusals } = telling(cookie === '' ? { rememberFor: '30d' } : {})
+    await ask(visitOf(sessions, cookie, request), verbs, false)
     expect(refusals).toEqual([])
   })
 
@@ -224,14 +198,13 @@ describe('one refusal is one event', () => {
       fc.asyncProperty(
         someVerbs,
         fc.boolean(),
-        fc.constantFrom<[Partial<Request>, string]>(
+        fc.constantFrom<[Partial<VisitRequest>, string]>(
           [{ header: headers(EVIL) }, 'cross-origin'],
           [{ secure: false }, 'insecure'],
         ),
         async (verbs, inParallel, [request, reason]) => {
           const { sessions, refusals } = telling()
-          const cookie = `session_id=${'a'.repeat(43)}; remember_token=${'b'.repeat(43)}.${'c'.repeat(43)}`
-          await ask(visitOf(sessions, cookie, request), verbs, inParallel)
+          await ask(visitOf(sessions, `session_id=${'a'.repeat(43)}; ${TOKEN}`, request), verbs, inParallel)
           const isForged = reason === 'insecure' && verbs.includes('checkCsrf')
           expect(refusals.map(event => 'reason' in event && event.reason).sort()).toEqual(
             isForged ? ['csrf', reason] : [reason],
@@ -273,76 +246,43 @@ describe('one refusal is one event', () => {
   })
 })
 
-describe('the error of a refusal has a code, and says what is wrong and what would be right', () => {
-  const refusal = (asked: Promise<unknown>) =>
-    asked.then(
-      () => null,
-      (error: { code: string; status: number; message: string }) => [error.code, error.status, error.message],
-    )
-
-  it('of a page of another origin: the option that lists it', async () => {
-    const { sessions } = makeSessions()
-    expect(await refusal(visitOf(sessions, null, { header: headers(EVIL) }).get())).toEqual([
-      'ERR_SESSION_CROSS_ORIGIN',
-      403,
-      expect.stringMatching(/^cross-origin request refused; to allow this origin, add it to `trustedOrigins` /),
-    ])
-  })
-
-  it('without HTTPS: what tells these visits about HTTPS, and how to do without', async () => {
-    const { sessions } = makeSessions()
-    expect(await refusal(visitOf(sessions, null, { secure: false }).logIn(ada))).toEqual([
-      'ERR_SESSION_INSECURE',
-      403,
-      expect.stringMatching(
-        /HTTPS.* `secure: true` in the request given to openVisit, or .*`cookie: \{ secure: false \}`/,
-      ),
-    ])
-  })
-
-  it('openVisit says where an option of other visits belongs', () => {
-    const { sessions } = makeSessions()
-    const request = { method: 'GET', cookie: null, secure: true, header: headers({}) }
-    for (const option of [{ trustedProxies: ['10.0.0.0/8'] }, { isSecure: () => true }])
-      expect(() => openVisit(sessions, request, option as never)).toThrow(
-        /^openVisit: "(?:trustedProxies|isSecure)" is not an option; it belongs to nodeVisits/,
-      )
-  })
-
-  it('without a response that could carry a cookie', async () => {
-    const { sessions } = makeSessions()
-    const visit = visitOf(sessions, null, { canSend: () => false })
-    for (const asked of [visit.create(), visit.update({ n: 1 }), visit.logIn(ada)])
-      expect(await refusal(asked)).toEqual([
-        'ERR_SESSION_HEADERS_SENT',
-        500,
-        expect.stringMatching(/^cannot set the session cookie: the response headers were already sent/),
-      ])
-  })
-
-  it('without a user, and without a password that was verified lately: within which time', async () => {
-    const { sessions, clock } = makeSessions()
-    const { secret } = await sessions.create(ada)
-    clock.now += 11 * 60_000
-    expect(await refusal(visitOf(sessions, null).requireUser())).toEqual([
-      'ERR_SESSION_UNAUTHENTICATED',
-      401,
-      expect.stringContaining('no user'),
-    ])
-    expect(await refusal(visitOf(sessions, `session_id=${secret}`).requireUser({ freshWithin: '10m' }))).toEqual([
-      'ERR_SESSION_NOT_FRESH',
-      401,
-      expect.stringMatching(/password.* 10m /),
-    ])
-  })
-
-  it('with a wrong CSRF token', async () => {
-    const { sessions } = makeSessions()
-    expect(await refusal(visitOf(sessions, null).checkCsrf('guessed'))).toEqual([
-      'ERR_SESSION_CSRF',
-      403,
-      expect.stringContaining('token'),
-    ])
+it.each<[string, string, number, RegExp, (sessions: Manager, cookie: string) => Promise<unknown>]>([
+  [
+    'a page of another origin the option that lists it',
+    'ERR_SESSION_CROSS_ORIGIN',
+    403,
+    /^cross-origin request refused; to allow this origin, add it to `trustedOrigins` /,
+    (sessions, cookie) => visitOf(sessions, cookie, { header: headers(EVIL) }).get(),
+  ],
+  [
+    'a wrong CSRF token what is wrong with it',
+    'ERR_SESSION_CSRF',
+    403,
+    /token is missing, or not this session's/,
+    (sessions, cookie) => visitOf(sessions, cookie).checkCsrf('guessed'),
+  ],
+  [
+    'a request without a user that there is none',
+    'ERR_SESSION_UNAUTHENTICATED',
+    401,
+    /no user/,
+    sessions => visitOf(sessions, null).requireUser(),
+  ],
+  [
+    'a password that was verified long ago within which time',
+    'ERR_SESSION_NOT_FRESH',
+    401,
+    /password.* 10m /,
+    (sessions, cookie) => visitOf(sessions, cookie).requireUser({ freshWithin: '10m' }),
+  ],
+])('the error says of %s', async (_, code, status, message, asked) => {
+  const made = makeSessions()
+  const { cookie } = await loggedIn(made)
+  made.clock.now += 11 * 60_000
+  await expect(asked(made.sessions, cookie)).rejects.toMatchObject({
+    code,
+    status,
+    message: expect.stringMatching(message),
   })
 })
 
@@ -368,7 +308,10 @@ describe('what an event of a refusal holds', () => {
 
   it('is text, also where a server of one’s own gives something else', async () => {
     const { sessions, refusals } = telling()
-    const odd = { method: undefined, header: () => ['https://evil.example', 'null'] } as unknown as Partial<Request>
+    const odd = {
+      method: undefined,
+      header: () => ['https://evil.example', 'null'],
+    } as unknown as Partial<VisitRequest>
     await expect(visitOf(sessions, null, odd).get()).rejects.toMatchObject({ code: 'ERR_SESSION_CROSS_ORIGIN' })
     expect(refusals).toMatchObject([{ method: 'undefined', origin: 'https://evil.example,null' }])
   })

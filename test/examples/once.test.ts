@@ -1,18 +1,8 @@
-// examples/once.mjs over a file that four processes share; the other databases are asked in once.engines.test.ts.
+// examples/once.mjs: work that one request does for all. Over processes: once.engines.test.ts.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { expect, it } from 'vitest'
-import { describeEngine } from '../support/services/engines.ts'
-import { sqliteFile } from '../support/services/sqlite.ts'
-import { refreshScenes } from './refresh/scenes.ts'
-
-describeEngine('libsql', 'one refresh over four processes on SQLite', () => {
-  refreshScenes(async () => {
-    const { file, remove } = sqliteFile()
-    return { url: `sqlite:${file}`, stop: remove }
-  })
-})
+import { expect, it, vi } from 'vitest'
 
 it('what comes after the end of its lease is dropped, and leaves the next lease alone', async () => {
   const [one, other] = (await Promise.all(
@@ -65,4 +55,57 @@ it('what is still due when it has been done is done once for each request, not f
   const answers = await Promise.all(Array.from({ length: 20 }, () => once(sessions, session, 'refresh', work)))
   expect(answers.map(answer => answer?.data.done)).toEqual(answers.map(() => 1))
   expect((await once(sessions, session, 'refresh', work))?.data).toEqual({ leases: {}, done: 2 })
+})
+
+it('a lease is over when a request has seen it for half as long again as it lasts, by its own clock, and no sooner', async () => {
+  const [one, other] = (await Promise.all(
+    ['one', 'other'].map(node => import(/* @vite-ignore */ `../../examples/once.mjs?node=clock-${node}`)),
+  )) as [typeof import('../../examples/once.mjs'), typeof import('../../examples/once.mjs')]
+  const sessions = new SessionManager({ store: new MemoryStore(), initial: () => ({ ...one.leases(), by: '' }) })
+  const session = await sessions.create({ user: { id: 1n, name: 'ada' } })
+  const begun: string[] = []
+  const work = (by: string, result: Promise<object>) => ({
+    due: (data: { by: string }) => data.by === '',
+    work: () => {
+      begun.push(by)
+      return result
+    },
+    lease: 1000,
+    wait: 10_000,
+  })
+  const now = vi.spyOn(performance, 'now').mockReturnValue(0)
+  void one.once(sessions, session, 'refresh', work('one', new Promise(() => {})))
+  await vi.waitFor(() => expect(begun).toEqual(['one']))
+  const done = other.once(sessions, session, 'refresh', work('other', Promise.resolve({ by: 'other' })))
+  const looks = vi.spyOn(sessions, 'get')
+  for (const time of [0, 1500]) {
+    now.mockReturnValue(time)
+    looks.mockClear()
+    await vi.waitFor(() => expect(looks.mock.calls.length).toBeGreaterThan(1))
+    expect(begun).toEqual(['one'])
+  }
+  now.mockReturnValue(1501)
+  expect((await done)?.data.by).toBe('other')
+  vi.restoreAllMocks()
+})
+
+it('what the provider gave is written though the store fails for a moment: it gives it once', async () => {
+  const { leases, once } = await import('../../examples/once.mjs')
+  const store = new MemoryStore()
+  const sessions = new SessionManager({ store, initial: () => ({ ...leases(), done: 0 }) })
+  const session = await sessions.create({ user: { id: 1n, name: 'ada' } })
+  const update = store.update.bind(store)
+  let failures = 0
+  const work = {
+    due: ({ done }: { done: number }) => done === 0,
+    work: async () => {
+      failures = 1
+      return { done: 1 }
+    },
+  }
+  store.update = async (...args) => {
+    if (failures-- > 0) throw new Error('away for a moment')
+    return update(...args)
+  }
+  expect((await once(sessions, session, 'refresh', work))?.data).toEqual({ leases: {}, done: 1 })
 })

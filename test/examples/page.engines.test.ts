@@ -1,26 +1,20 @@
 // The example's page in a real browser: what people see, click and read.
-import { once } from 'node:events'
 import { stat, writeFile } from 'node:fs/promises'
-import { createServer, type Server } from 'node:http'
-import { SessionManager } from 'coatcheck'
-import { MemoryStore } from 'coatcheck/stores/memory'
 import type { BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
-import { createApp } from '../../examples/server/app.mjs'
-import { openUsers } from '../../examples/server/users.mjs'
-import { CHEAP, Client, PASSWORD } from '../support/example-service.ts'
+import { Client, PASSWORD, startExample } from '../support/example-service.ts'
 import { openBrowser, profileFolder } from '../support/services/chromium.ts'
 import { describeEngine } from '../support/services/engines.ts'
+import { freePort } from '../support/services/process.ts'
+import { type InProcess, openService } from './in-process.ts'
 
 const MINUTE = 60_000
 const PICTURE = new URL('../../docs/pictures/session.png', import.meta.url)
 const NEW_PASSWORD = 'a password that is new'
 
 describeEngine('chromium', 'the page at / in Chromium', () => {
-  let server: Server
+  let service: InProcess
   let url: string
-  let later = 0
-  let isDown = false
   let profile: Awaited<ReturnType<typeof profileFolder>>
   let browser: BrowserContext
   let page: Page
@@ -46,32 +40,16 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
     await profile?.remove()
   })
   beforeEach(async () => {
-    later = 0
-    isDown = false
     complaints.length = 0
-    const store = new MemoryStore()
-    const read = store.read.bind(store)
-    store.read = async (...all) => {
-      if (isDown) throw new Error('down')
-      return read(...all)
-    }
-    const sessions = new SessionManager({
-      store,
-      initial: () => ({ label: '' }),
-      rememberFor: '30d',
-      now: () => Date.now() + later,
-    })
-    server = createServer(createApp({ sessions, users: await openUsers(CHEAP) })).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    url = `http://127.0.0.1:${(server.address() as { port: number }).port}`
+    service = await openService()
+    url = service.url
     await browser.clearCookies()
     await page.goto(url)
   })
   afterEach(async () => {
     // The page looks at its session by itself: a server that is gone would be a complaint.
     await page.goto('about:blank')
-    server.closeAllConnections()
-    server.close()
+    service.stop()
     expect(complaints).toEqual([])
   })
 
@@ -119,32 +97,28 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
     await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
     // The restart, a day later: the session is over on both sides, the token is on the disk.
     await browser.close()
-    later = 24 * 60 * MINUTE
+    service.at.later = 24 * 60 * MINUTE
     await openPage()
     await browser.clearCookies({ name: 'session_id' })
     await page.goto(url)
     await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
+    await see('by the remember cookie of this browser')
 
     await page.getByRole('button', { name: 'Log out', exact: true }).click()
     await page.getByRole('heading', { name: 'Log in' }).waitFor()
     expect(await browser.cookies()).toEqual([])
   })
 
-  it('forgets its user after a day, if not asked to remember', async () => {
-    await logIn()
-    await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
-    later = 24 * 60 * MINUTE
-    await page.goto(url)
-    await page.getByRole('heading', { name: 'Log in' }).waitFor()
-  })
-
-  it('lists the devices and ends another one', async () => {
+  it('lists the devices by what they call themselves, which is text, and ends another one', async () => {
     const phone = new Client(url, 'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Safari/604.1')
     await phone.login()
+    await new Client(url, '<img src=x onerror=alert(1)>').login()
     await logIn()
+    await see('<img src=x onerror=alert(1)>')
+    expect(await page.locator('#devices img').count()).toBe(0)
     await page.getByRole('button', { name: /^Log out Safari on iPhone/ }).click()
     await see('Safari on iPhone has been logged out.')
-    expect(await page.locator('#devices li').count()).toBe(1)
+    expect(await page.locator('#devices li').count()).toBe(2)
     expect(await phone.whoami()).toBeNull()
     expect(await page.evaluate('document.activeElement.id')).toBe('devices-title')
   })
@@ -172,7 +146,7 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
   it('says so when the session has expired', async () => {
     await logIn()
     await page.locator('#devices li').waitFor()
-    later = 31 * MINUTE
+    service.at.later = 31 * MINUTE
     await page.getByLabel('Old password').fill(PASSWORD)
     await page.getByLabel('New password').fill(NEW_PASSWORD)
     await page.getByRole('button', { name: 'Change password' }).click()
@@ -196,24 +170,24 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
   it('tells an outage from a logout', async () => {
     await logIn()
     await page.locator('#devices li').waitFor()
-    isDown = true
+    service.at.fault = () => Promise.reject(new Error('down'))
     await page.goto(url)
     await see('You have not been logged out.')
-    isDown = false
+    service.at.fault = null
     await page.getByRole('link', { name: 'Try again' }).click()
     await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
   })
 
-  it('shows what a device calls itself as text', async () => {
-    await new Client(url, '<img src=x onerror=alert(1)>').login()
-    await logIn()
-    await see('<img src=x onerror=alert(1)>')
-    expect(await page.locator('#devices img').count()).toBe(0)
-  })
-
-  it('names every field and button for those who do not see them', async () => {
-    await logIn()
+  it('has no sideways scrolling on a phone or a desk, and names every field and button for those who do not see them', async () => {
+    await page.keyboard.type('max')
+    await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
+    await page.keyboard.press('Enter')
     await page.locator('#devices li').waitFor()
+    expect(await page.locator('#id').textContent()).toBe('18446744073709551615')
+    for (const width of [320, 1280]) {
+      await page.setViewportSize({ width, height: 700 })
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
+    }
     const nameless = await page.evaluate(`
       [...document.querySelectorAll('input, button')]
         .filter(element => element.type !== 'hidden' && element.ariaHidden !== 'true')
@@ -222,16 +196,6 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
     `)
     expect(nameless).toEqual([])
     expect(await page.getAttribute('html', 'lang')).toBe('en')
-  })
-
-  it.each([320, 1280])('has no sideways scrolling at %i pixels', async width => {
-    await page.setViewportSize({ width, height: 700 })
-    await page.keyboard.type('max')
-    await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
-    await page.keyboard.press('Enter')
-    await page.locator('#devices li').waitFor()
-    expect(await page.locator('#id').textContent()).toBe('18446744073709551615')
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
   })
 
   it('shows the time line of its session and what is left of it', async () => {
@@ -260,14 +224,6 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
     expect(await told('rotatedAt')).toMatch(/^now|seconds? ago$/)
   })
 
-  it('says of a remembered session how it began', async () => {
-    await logIn(PASSWORD, { remember: true })
-    await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
-    await browser.clearCookies({ name: 'session_id' })
-    await page.goto(url)
-    await see('by the remember cookie of this browser')
-  })
-
   it('logs out everywhere', async () => {
     const phone = new Client(url)
     await phone.login()
@@ -277,6 +233,19 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
     await page.getByRole('heading', { name: 'Log in' }).waitFor()
     expect(await phone.whoami()).toBeNull()
     expect(await sessionCookie()).toBeUndefined()
+  })
+
+  it('logs in from a front end on its own origin: cors.mjs', async () => {
+    const [port, front] = [await freePort(), await freePort()]
+    const service = await startExample('cors.mjs', { PORT: `${port}`, FRONT_PORT: `${front}` })
+    try {
+      await page.goto(`http://localhost:${front}`)
+      await page.getByRole('button', { name: 'Log in' }).click()
+      await page.getByText('{"id":42,"name":"ada"}').waitFor()
+    } finally {
+      await page.goto('about:blank')
+      await service.stop()
+    }
   })
 
   it('is the picture in the documentation: COATCHECK_PICTURES=1 takes it anew', async () => {

@@ -1,4 +1,4 @@
-// The service of test/support/connect-service.ts on what the root does without.
+// The service of test/support/connect/apps.ts on what the root does without.
 import type { AddressInfo } from 'node:net'
 import fastifyCookie from '@fastify/cookie'
 import fastifySession from '@fastify/session'
@@ -7,7 +7,7 @@ import expressSession118 from 'express-session-1.18'
 import fastify from 'fastify'
 import Koa from 'koa'
 import koaSession from 'koa-session'
-import { handle, listening, SECRET, type Start, type Turn, withExpress } from '../support/connect-service.ts'
+import { handle, listening, SECRET, type Start, type Turn, withExpress } from '../support/connect/apps.ts'
 
 const withFastify: Start = async (store, gates, options = {}) => {
   const app = fastify()

@@ -1,4 +1,4 @@
-// What test/stories/device-bound asks over node:http and Express, over other frameworks.
+// What test/device-bound asks over node:http and Express, over other frameworks.
 import { SessionManager, type Visit } from 'coatcheck'
 import { deviceBound } from 'coatcheck/device-bound'
 import { fetchVisits } from 'coatcheck/fetch'

@@ -1,5 +1,5 @@
-// A request that comes late, or beside a login or a logout of the same browser, step by step; parallel.test.ts has them
-// in every order.
+// A request that comes late, or beside a login or a logout of the same browser, step by step; test/guarantees/two-requests.test.ts has
+// them in every order.
 
 import { SessionManager, sessionId } from 'coatcheck'
 import { openVisit } from 'coatcheck/custom-server'
@@ -16,8 +16,8 @@ const DEAD = `session_id=${'a'.repeat(43)}`
 async function browser() {
   const store = BarrierStore.over(new MemoryStore())
   const clock = testClock()
-  const sessions = new SessionManager({ store, now: clock, sweepInterval: false, rememberFor: '30d' })
-  const elsewhere = new SessionManager({ store, now: clock, sweepInterval: false, rememberFor: '30d' })
+  const manager = () => new SessionManager({ store, now: clock, sweepInterval: false, rememberFor: '30d' })
+  const [sessions, elsewhere] = [manager(), manager()]
   const visit = (cookie: string | null): AnyVisit =>
     openVisit(sessions, { method: 'POST', secure: true, header: onlyHost, cookie }) as never
   const logIn = async (cookie: string | null, remember = false) => {
@@ -43,18 +43,6 @@ async function browser() {
 const only = (name: string, cookies: string) => cookies.split('; ').find(pair => pair.startsWith(`${name}=`))!
 
 describe('a late request begins no anonymous session', () => {
-  it('after a login or a logout with the same cookie, live or dead', async () => {
-    for (const leave of ['logIn', 'logOut'] as const)
-      for (const isLive of [true, false]) {
-        const { anonymous, visit, late, store } = await browser()
-        const cookie = isLive ? await anonymous() : DEAD
-        await (leave === 'logIn' ? visit(cookie).logIn(ADA) : visit(cookie).logOut())
-        store.reset()
-        expect(await late(cookie, each => each.update({ n: 1 }))).toEqual([null, []])
-        expect(store.counts().create).toBeUndefined()
-      }
-  })
-
   it('where a login comes while it is stored: it ends again', async () => {
     const { store, visit, logIn, sessions, clock } = await browser()
     const pause = store.pause('create', 'after')
@@ -158,18 +146,6 @@ describe('a late request begins one', () => {
 })
 
 describe('a late request brings nobody back by a remember token', () => {
-  it('after a login or a logout with the same token', async () => {
-    for (const leave of ['logIn', 'logOut'] as const) {
-      const { visit, late, logIn, sessions, store } = await browser()
-      const token = only('remember_token', await logIn(null, true))
-      await (leave === 'logIn' ? visit(token).logIn({ user: { id: 7n, name: 'max' } }) : visit(token).logOut())
-      store.reset()
-      expect(await late(token, each => each.get())).toEqual([null, []])
-      expect(store.counts()).toEqual({})
-      expect(await sessions.list(7n)).toHaveLength(leave === 'logIn' ? 1 : 0)
-    }
-  })
-
   it('after its session got a new ID: the token stays as it is for the browser, and serves it later', async () => {
     const { visit, late, logIn, clock } = await browser()
     const cookies = await logIn(null, true)
@@ -222,11 +198,6 @@ describe('a late request brings nobody back by a remember token', () => {
     await sessions.destroy(await visit(cookies).get())
     expect((await visit(cookies).get())?.remembered).toBe(true)
   })
-
-  it('where it is none of ours', async () => {
-    const { late } = await browser()
-    expect(await late('remember_token=x.y', each => each.get())).toEqual([null, []])
-  })
 })
 
 describe('a response that is under way', () => {
@@ -240,5 +211,28 @@ describe('a response that is under way', () => {
     expect(slow.cookies.map(({ name }) => name)).not.toContain('session_id')
     await sessions.revokeRememberToken(token)
     expect(slow.cookies).toEqual([])
+  })
+
+  it('brings no cookie of a session that a remember token began, as soon as its logout has begun here', async () => {
+    const { visit, sessions, logIn, store } = await browser()
+    const token = only('remember_token', await logIn(null, true))
+    const slow = visit(token)
+    await slow.get()
+    const next = slow.cookies[1]!.value
+    expect(slow.cookies.map(({ name }) => name)).toEqual(['session_id', 'remember_token'])
+    const pause = store.pause('listUser', 'before')
+    const ending = sessions.revokeRememberToken(next)
+    await pause.reached
+    expect(slow.cookies).toEqual([])
+    pause.resume()
+    await ending
+  })
+
+  it('brings no cookie of a session that another process has ended, once it has seen that', async () => {
+    const { visit, elsewhere } = await browser()
+    const visiting = visit(null)
+    await elsewhere.destroy(await visiting.logIn(ADA))
+    expect(await visiting.update({ n: 1 })).toBeNull()
+    expect(visiting.cookies).toEqual([])
   })
 })

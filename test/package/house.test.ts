@@ -135,7 +135,7 @@ describe('who imports whom', () => {
     // The command is a program; a test of one of its files asks it in process. Those of Redis count its scripts.
     const allowed: readonly [folder: RegExp, imported: RegExp][] = [
       [/^test\/(?:unit|proof)\//, /./],
-      [/^test\/(?:api\/)?command\//, /^src\/command\//],
+      [/^test\/command\//, /^src\/command\//],
       [/^test\/redis\//, /^stores\/redis\/scripts\.ts$/],
     ]
     const found = under('test')

@@ -1,5 +1,4 @@
 import { type SessionEvent, SessionManager } from 'coatcheck'
-import type { SessionRecord } from 'coatcheck/custom-store'
 import { RedisStore } from 'coatcheck/stores/redis'
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
@@ -18,7 +17,6 @@ describe('a Redis store that cannot work', () => {
   it.each<[string, unknown, RegExp]>([
     ['nothing', undefined, /client is undefined: expected a connected client of node-redis/],
     ['a URL', 'redis://:pw@localhost', /^client is a URL \(not shown.*expected a connected client/],
-    ['a URL object', new URL('redis://:pw@localhost'), /^client: no call\(\) or sendCommand\(\)/],
     ['an empty object', {}, /no call\(\) or sendCommand\(\).*node-redis 5 or 6.*ioredis 5 or 6/],
     ['the options of connect-redis', { client: {}, prefix: 'app:' }, /new RedisStore\(client, \{ … \}\)/],
     [
@@ -27,16 +25,10 @@ describe('a Redis store that cannot work', () => {
       /^client has sendCommand\(\), and lacks isOpen, isReady: pass the client itself, or a wrapper/,
     ],
     [
-      'a wrapper that knows no isReady',
-      { sendCommand: async () => null, isOpen: true },
-      /^client has sendCommand\(\), and lacks isReady: pass the client itself, or a wrapper/,
-    ],
-    [
       'a wrapper around ioredis',
       { call: async () => null },
       /^client has call\(\), and lacks status: pass the client itself, or a wrapper/,
     ],
-    ['a Map', new Map(), /expected a connected client/],
     ['a node-redis client before connect()', idle, /not connected: await its connect\(\)/],
     ['an ioredis client that waits for connect()', new Redis({ lazyConnect: true }), /status 'wait'.*connect\(\)/],
     [
@@ -101,32 +93,23 @@ describe('a Redis store that cannot work', () => {
   it.each<[object, RegExp]>([
     [{ prefx: 'a:' }, /^RedisStore: "prefx" is not an option \(there are: prefix, allowEviction, singleSlot\)$/],
     [{ ttl: 60 }, /"ttl" is not an option; .*idleTimeout/],
-    [{ disableTTL: true }, /"disableTTL" is not an option; .*idleTimeout/],
     [{ serializer: JSON }, /"serializer" is not an option; .*codec/],
     [{ disableTouch: true }, /"disableTouch" is not an option; .*touchInterval/],
     [{ client: null }, /"client" is not an option; .*first argument/],
     ['app:' as never, /RedisStore: expected an object of options, got "app:"/],
-    [null as never, /RedisStore: expected an object of options, got null/],
+    [{ allowEviction: 'yes' as never }, /^allowEviction: expected true or false, got "yes"$/],
   ])('says so for the options %j', (options, message) => {
     const open = () => new RedisStore(fake, options)
     expect(open).toThrow(TypeError)
     expect(open).toThrow(message)
   })
 
-  it.each(['{', 'a}', 'a b', 'a\nb', '\t', ' ', 'a\u0000', 'x'.repeat(65), 7, null])(
-    'says so for the prefix %j',
-    prefix => {
-      const open = () => new RedisStore(fake, { prefix: prefix as string })
-      expect(open).toThrow(TypeError)
-      expect(open).toThrow(/^prefix: expected at most 64 characters without braces/)
-    },
-  )
-
-  it('says so for an allowEviction that is not a boolean', () => {
-    expect(() => new RedisStore(fake, { allowEviction: 'yes' as never })).toThrow(
-      new TypeError('allowEviction: expected true or false, got "yes"'),
-    )
+  it.each(['{', 'a}', 'a b', 'a\u0000', 'x'.repeat(65), 7])('says so for the prefix %j', prefix => {
+    const open = () => new RedisStore(fake, { prefix: prefix as string })
+    expect(open).toThrow(TypeError)
+    expect(open).toThrow(/^prefix: expected at most 64 characters without braces/)
   })
+
   const fake = { isOpen: true, isReady: true, sendCommand: async () => null }
 })
 
@@ -153,35 +136,18 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
     const fields = ['s', '1', 'writeid123', ...instants.map(String), '-', '-', '42', 'ada']
     return `${fields.map((field, i) => changes[i] ?? field).join(' ')}\n{}`
   }
-  it('reads what the store itself writes', async () => {
-    const key = keyIn(store.shard('42'))
-    await server.cli('SET', nameOf(key), header({}))
-    expect(await store.read(key, { now: T0 })).toEqual({
-      ...recordOf(store, '42', { key, writeId: 'writeid123' }),
-    } satisfies SessionRecord)
-  })
-
   it.each([
     ['an empty text', ''],
     ['another library’s session', '{"cookie":{"originalMaxAge":null},"passport":{"user":1}}'],
     ['a truncated header', header({}).slice(0, 30)],
-    ['a header without data', header({}).split('\n')[0]!],
     ['a field too many', header({ 11: 'ada lovelace' })],
-    ['an unknown kind', header({ 0: 'q' })],
     ['version 0', header({ 1: '0' })],
     ['a version beyond all numbers', header({ 1: '9'.repeat(16) })],
-    ['a version of a thousand digits', header({ 1: '9'.repeat(1000) })],
-    ['a date that is no number', header({ 3: 'NaN' })],
-    ['a hexadecimal date', header({ 3: '0x10' })],
-    ['a date before 1970', header({ 4: '-1' })],
     ['a date after the end of time', header({ 5: '8640000000000001' })],
-    ['a date with a sign', header({ 5: `+${T0}` })],
-    ['no date', header({ 7: '' })],
     ['a password version of 2^32', header({ 8: '4294967296' })],
     ['a parent that is no key', header({ 9: 'abc' })],
     ['a name without a user', header({ 10: '-' })],
     ['a user ID cut in the middle of a character', header({ 10: '%E2%82' })],
-    ['a forward to nowhere', 'f abc 1 2 '],
     ['a forward without dates', `f ${keyIn('abc')} x y s`],
   ])('is removed and reported, and reads as absent: %s', async (_, value) => {
     const key = keyIn(store.shard('42'))
@@ -286,18 +252,21 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
           expect(['updated', 'conflict', 'gone']).toContain(await store.update(record.key, 1, change, { now: T0 }))
         },
       ),
-      { numRuns: 300 },
+      { numRuns: 100 },
     )
     client.destroy()
   })
 
-  it('does not matter where two applications have a prefix each', async () => {
+  it('is nothing of another application, which has a prefix of its own: neither its sessions nor its logouts', async () => {
     const other = new RedisStore(open.client, { prefix: 'other:' })
     const record = recordOf(store, '90')
     await store.create(record, { now: T0 })
     expect(await other.read(record.key, { now: T0 })).toBe(null)
-    expect(await other.deleteUser('90', { minPasswordVersionUntil: T0 }, { now: T0 })).toBe(0)
-    expect(await store.read(record.key, { now: T0 })).toEqual(record)
+    const everywhere = { minPasswordVersion: 2, minPasswordVersionUntil: T0 + HOUR }
+    expect(await other.deleteUser('90', everywhere, { now: T0 })).toBe(0)
+    expect(await store.listUser('90', 'session', { now: T0 })).toEqual([record])
+    expect(await store.create(recordOf(store, '90'), { now: T0 })).toBe('created')
+    expect(await other.create(recordOf(other, '90'), { now: T0 })).toBe('stale-login')
   })
 })
 
@@ -308,7 +277,7 @@ describeEngine('redis', 'a Redis that evicts', () => {
   })
   afterAll(() => server.stop())
 
-  it.each(['allkeys-lru', 'volatile-lru', 'allkeys-random', 'volatile-ttl'])('is refused under %s', async policy => {
+  it.each(['allkeys-lru', 'volatile-ttl'])('is refused under %s', async policy => {
     await server.cli('CONFIG', 'SET', 'maxmemory-policy', policy)
     const { client, close } = await STANDALONE['ioredis 6']!(server.url)
     const store = new RedisStore(client)

@@ -113,10 +113,13 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
       )
     })
 
-    it('in the index of its user as long as any of them', async () => {
+    it('in the index of its user as long as any of them, and with a minimum password version as long as that holds', async () => {
       await make()
       await make({ absoluteExpiresAt: T0 + HOUR })
       expect(await minutesOf(indexOf(user))).toBe(minutes(12 * HOUR + SWEEP_MARGIN + CLOCK_TOLERANCE))
+      const options = { minPasswordVersion: 2, minPasswordVersionUntil: T0 + HOUR }
+      await store.deleteUser(user, options, call())
+      expect(await minutesOf(indexOf(user).replace(':u:', ':v:'))).toBe(minutes(HOUR + SWEEP_MARGIN))
     })
 
     it('as a forward seven minutes longer than the grace, and five of margin', async () => {
@@ -137,19 +140,6 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
     await bury(3)
     const record = await make()
     expect(await members()).toEqual([memberOf(record)])
-  })
-
-  it('begins only while the series that it comes from is live, beside it on the shard of the user', async () => {
-    const series = await make({ kind: 'remember' })
-    await make({ parent: series.key })
-    await store.delete(series.key, call())
-    expect(await store.create(recordOf(store, user, { parent: series.key }), call())).toBe('orphan')
-    const elsewhere = recordOf(store, `${user}x`, { kind: 'remember' })
-    await store.create(elsewhere, call())
-    expect(await store.create(recordOf(store, user, { parent: elsewhere.key }), call())).toBe('orphan')
-    const ending = await make({ kind: 'remember' })
-    const late = recordOf(store, user, { parent: ending.key })
-    expect(await store.create(late, call(ending.expiresAt))).toBe('orphan')
   })
 
   describe('in the place of one on another shard of a cluster', () => {

@@ -1,55 +1,251 @@
-// One story with every client and shape; the rules in full are the conformance suite's business.
-import { RedisStore } from 'coatcheck/stores/redis'
-import { expect, it } from 'vitest'
-import { anywhere, HOUR, recordOf, T0, writeId } from '../support/redis/records.ts'
-import { everyShape } from '../support/redis/shapes.ts'
+// What a client can change: how text, numbers and long answers come through, which server a command goes to, and how the reads
+// of one turn share one. The rules in full are the suite's business (test/contract).
+import { createServer, type IncomingMessage } from 'node:http'
+import { createRequire } from 'node:module'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
+import { SessionManager } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { modelTest } from 'coatcheck/custom-store/testing'
+import { type RedisClient, RedisStore, upstash } from 'coatcheck/stores/redis'
+import fc from 'fast-check'
+import { Redis } from 'ioredis'
+import { createClient, RESP_TYPES } from 'redis'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from '../support/redis/clients.ts'
+import { anywhere, HOUR, recordOf, soon, T0, writeId } from '../support/redis/records.ts'
 import { describeEngine } from '../support/services/engines.ts'
+import {
+  type RedisCluster,
+  type RedisSentinels,
+  type RedisServer,
+  sharedRedisCluster,
+  startRedis,
+  startRedisSentinels,
+} from '../support/services/redis.ts'
 
-describeEngine('redis', 'the Redis store with every client', () => {
-  it.each(everyShape())('keeps, changes, moves and ends sessions with %s', async (name, open) => {
+const drivers = createRequire(new URL('../support/drivers/package.json', import.meta.url))
+const call = (now = T0) => ({ now, deadline: soon() })
+const byKey = (a: { key: string }, b: { key: string }) => (a.key < b.key ? -1 : 1)
+
+/** One session from its begin to its end, and its replacements. */
+async function keepsSessions(store: RedisStore): Promise<void> {
+  const first = recordOf(store, '42', { data: 'hé\n"x" 🧥', userName: 'ada l %', passwordVersion: 7 })
+  expect(await store.create(first, call())).toBe('created')
+  expect(await store.create(first, call())).toBe('created')
+  expect(await store.create({ ...first, writeId: writeId() }, call())).toBe('collision')
+  expect(await store.read(first.key, call())).toEqual(first)
+  expect(await store.read(first.key, call(first.expiresAt))).toBe(null)
+
+  const change = { data: 'n'.repeat(70_000), seenAt: T0 + 5, expiresAt: T0 + 99 * HOUR, writeId: writeId() }
+  expect(await store.update(first.key, 1, change, call())).toBe('updated')
+  expect(await store.update(first.key, 1, change, call())).toBe('updated')
+  expect(await store.update(first.key, 1, { ...change, writeId: writeId() }, call())).toBe('conflict')
+  expect(await store.touch(first.key, T0 + 7, T0, call())).toBe('touched')
+  const changed = { data: change.data, version: 2, writeId: change.writeId, seenAt: T0 + 7 }
+  expect(await store.read(first.key, call())).toEqual({ ...first, ...changed, expiresAt: first.absoluteExpiresAt })
+
+  const next = recordOf(store, '42')
+  const forward = { salt: 's', until: T0 + 10 }
+  expect(await store.replace(first.key, 2, next, { forward }, call())).toBe('created')
+  expect(await store.read(first.key, call())).toEqual({ movedTo: next.key, ...forward })
+  expect((await store.listUser('42', 'session', call())).map(({ key }) => key)).toEqual([next.key])
+  expect(await store.delete(first.key, call())).toBe(true)
+  expect(await store.read(next.key, call())).toBe(null)
+
+  const anonymous = recordOf(store, null)
+  await store.create(anonymous, call())
+  const login = recordOf(store, '43')
+  expect(await store.replace(anonymous.key, 1, login, {}, call())).toBe('created')
+  expect(await store.replace(anonymous.key, 1, login, {}, call())).toBe('created')
+  expect(await store.read(anonymous.key, call())).toBe(null)
+  const options = { minPasswordVersion: 3, minPasswordVersionUntil: T0 + 1000 }
+  expect(await store.deleteUser('43', options, call())).toBe(1)
+  expect(await store.create(recordOf(store, '43'), call())).toBe('stale-login')
+  const orphan = recordOf(store, '43', { passwordVersion: 3, parent: anywhere() })
+  expect(await store.create(orphan, call())).toBe('orphan')
+}
+
+async function meetsAllInAWalk(store: RedisStore, records: readonly SessionRecord[], forwards: readonly string[]) {
+  for (const limit of [1000, 7]) {
+    const met = new Map<string, SessionRecord>()
+    const led = new Set<string>()
+    for (let cursor: string | null = null; ; ) {
+      const page = await store.scan(cursor, limit, call())
+      for (const record of page.records) met.set(record.key, record)
+      for (const key of page.forwards) led.add(key)
+      cursor = page.next
+      if (cursor === null) break
+    }
+    expect([...met.values()].sort(byKey)).toEqual([...records].sort(byKey))
+    expect([...led]).toEqual(forwards)
+  }
+}
+
+/** Sessions of visitors and users, and series, met at once, in a list and in a walk. */
+async function findsManyAtOnce(store: RedisStore): Promise<void> {
+  const records = Array.from({ length: 90 }, (_, i) =>
+    recordOf(store, i % 3 === 0 ? null : `u${i % 8}`, {
+      kind: i % 5 === 1 ? 'remember' : 'session',
+      data: `{"n":"é${i}"}`,
+    }),
+  )
+  for (const record of records) await store.create(record, call())
+  const [old, ended] = records.filter(({ userId }) => userId === 'u4') as [SessionRecord, SessionRecord]
+  const next = recordOf(store, 'u4')
+  await store.replace(old.key, 1, next, { forward: { salt: '', until: T0 } }, call())
+  await store.delete(ended.key, call())
+  await store.deleteUser('u5', { minPasswordVersion: 2, minPasswordVersionUntil: T0 + HOUR }, call())
+  const isLeft = (record: SessionRecord) => record !== old && record !== ended && record.userId !== 'u5'
+  const living = [...records, next].filter(isLeft)
+  const asked = [...records, next, ...records.slice(0, 9)]
+  const found = await Promise.all(asked.map(({ key }) => store.read(key, call())))
+  const forward = { movedTo: next.key, salt: '', until: T0 }
+  expect(found).toEqual(asked.map(record => (record === old ? forward : isLeft(record) ? record : null)))
+  const mine = living.filter(({ userId, kind }) => userId === 'u7' && kind === 'session')
+  expect((await store.listUser('u7', 'session', call())).sort(byKey)).toEqual(mine.sort(byKey))
+  await meetsAllInAWalk(store, living, [old.key])
+}
+
+async function keepsTheContract(client: RedisClient, name: string): Promise<void> {
+  const prefix = name.replaceAll(' ', '-')
+  await keepsSessions(new RedisStore(client, { prefix: `${prefix}:` }))
+  await findsManyAtOnce(new RedisStore(client, { prefix: `${prefix}-many:` }))
+  await modelTest(fc, () => new RedisStore(client, { prefix: `${prefix}-model:` }), undefined, { runs: 3 })
+}
+
+describeEngine('redis', 'the Redis store', () => {
+  let one: RedisServer
+  let cluster: RedisCluster
+  let watched: RedisSentinels
+  beforeAll(async () => {
+    ;[one, cluster, watched] = await Promise.all([startRedis(), sharedRedisCluster(), startRedisSentinels()])
+  })
+  afterAll(() => Promise.all([one?.stop(), cluster?.stop(), watched?.stop()]))
+
+  type Shape = [name: string, open: () => Promise<OpenClient>]
+  const shapes = [
+    ...Object.entries(STANDALONE).map(([name, open]): Shape => [name, () => open(one.url)]),
+    ...Object.entries(CLUSTER).map(([name, open]): Shape => [name, () => open(cluster.addresses)]),
+    ...Object.entries(SENTINEL).map(([name, open]): Shape => [name, () => open(watched.name, watched.sentinels)]),
+  ]
+  it.concurrent.each(shapes)('keeps the contract with %s', async (name, open) => {
     const { client, close } = await open()
-    const store = new RedisStore(client, { prefix: `${name.replaceAll(' ', '-')}:` })
-    const at = { now: T0 }
-    const first = recordOf(store, '42', { data: 'hé\n"x"', userName: 'ada l %', passwordVersion: 7 })
-    expect(await store.create(first, at)).toBe('created')
-    expect(await store.create(first, at)).toBe('created')
-    expect(await store.create({ ...first, writeId: writeId() }, at)).toBe('collision')
-    expect(await store.read(first.key, { now: T0 })).toEqual(first)
-    expect(await store.read(first.key, { now: first.expiresAt })).toBe(null)
-
-    const change = { data: 'n', seenAt: T0 + 5, expiresAt: T0 + 99 * HOUR, writeId: writeId() }
-    expect(await store.update(first.key, 1, change, { now: T0 })).toBe('updated')
-    expect(await store.update(first.key, 1, change, { now: T0 })).toBe('updated')
-    expect(await store.update(first.key, 1, { ...change, writeId: writeId() }, { now: T0 })).toBe('conflict')
-    expect(await store.touch(first.key, T0 + 7, T0, { now: T0 })).toBe('touched')
-    const changed = { data: 'n', version: 2, writeId: change.writeId, seenAt: T0 + 7 }
-    expect(await store.read(first.key, { now: T0 })).toEqual({
-      ...first,
-      ...changed,
-      expiresAt: first.absoluteExpiresAt,
-    })
-
-    const next = recordOf(store, '42')
-    const forward = { salt: 's', until: T0 + 10 }
-    expect(await store.replace(first.key, 2, next, { forward }, { now: T0 })).toBe('created')
-    expect(await store.read(first.key, { now: T0 })).toEqual({ movedTo: next.key, ...forward })
-    expect((await store.listUser('42', 'session', { now: T0 })).map(({ key }) => key)).toEqual([next.key])
-    expect(await store.delete(first.key, { now: T0 })).toBe(true)
-    expect(await store.read(next.key, { now: T0 })).toBe(null)
-
-    const anonymous = recordOf(store, null)
-    await store.create(anonymous, at)
-    const login = recordOf(store, '43')
-    expect(await store.replace(anonymous.key, 1, login, {}, at)).toBe('created')
-    expect(await store.replace(anonymous.key, 1, login, {}, at)).toBe('created')
-    expect(await store.read(anonymous.key, { now: T0 })).toBe(null)
-
-    expect(
-      await store.deleteUser('43', { minPasswordVersion: 3, minPasswordVersionUntil: T0 + 1000 }, { now: T0 }),
-    ).toBe(1)
-    expect(await store.create(recordOf(store, '43'), at)).toBe('stale-login')
-    const orphan = recordOf(store, '43', { passwordVersion: 3, parent: anywhere() })
-    expect(await store.create(orphan, at)).toBe('orphan')
+    await keepsTheContract(client, name)
     await close()
+  })
+
+  describeEngine('other clients', 'with iovalkey', () => {
+    it.each(['iovalkey', 'iovalkey cluster'])('keeps the contract with %s', async name => {
+      const { Redis } = drivers('iovalkey')
+      const client = name === 'iovalkey' ? new Redis(one.url) : new Redis.Cluster([...cluster.addresses])
+      await new Promise(resolve => client.once('ready', resolve))
+      await keepsTheContract(client, name)
+      client.disconnect()
+    })
+  })
+
+  it('reads the Buffers that a type mapping of node-redis answers', async () => {
+    const client = createClient({ url: one.url }).withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer })
+    client.on('error', () => {})
+    await client.connect()
+    await keepsTheContract(client as never, 'buffers')
+    client.destroy()
+  })
+
+  it('sends the reads of one turn as one command with an ioredis that makes pipelines by itself', async () => {
+    const client = new Redis(one.url, { enableAutoPipelining: true })
+    await keepsTheContract(client, 'pipelines')
+    const store = new RedisStore(client)
+    const records = Array.from({ length: 5 }, (_, i) => recordOf(store, `${i}`))
+    for (const record of records) await store.create(record, call())
+    await one.cli('CONFIG', 'RESETSTAT')
+    expect(await Promise.all(records.map(({ key }) => store.read(key, call())))).toEqual(records)
+    const { get = 0, mget } = await one.commandStats()
+    expect([get, mget]).toEqual([0, 1])
+    client.disconnect()
+  })
+})
+
+const TOKEN = 'a token'
+
+/** The REST API of Upstash, before a Redis: a command is an array in the body of a POST. */
+async function restFace(redis: Redis) {
+  const asked: string[] = []
+  const answer = async (request: IncomingMessage) => {
+    if (request.headers.authorization !== `Bearer ${TOKEN}`)
+      return [401, { error: 'WRONGPASS invalid or missing auth token' }]
+    const [command, ...args] = (await json(request)) as string[]
+    asked.push(command!)
+    return redis.call(command!, args).then(
+      result => [200, { result }],
+      error => [400, { error: error.message }],
+    )
+  }
+  const server = createServer(async (request, response) => {
+    const [status, body] = (await answer(request)) as [number, unknown]
+    response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
+  }).listen(0, '127.0.0.1')
+  await new Promise(resolve => server.once('listening', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    asked,
+    stop() {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
+
+describeEngine('redis', 'the REST API of Upstash', () => {
+  let server: RedisServer
+  let redis: Redis
+  let face: Awaited<ReturnType<typeof restFace>>
+  beforeAll(async () => {
+    server = await startRedis()
+    redis = new Redis(server.url)
+    face = await restFace(redis)
+  })
+  afterAll(async () => {
+    face?.stop()
+    redis?.disconnect()
+    await server?.stop()
+  })
+  const client = (more = {}) => upstash({ url: face.url, token: TOKEN, ...more })
+
+  it('keeps the contract', () => keepsTheContract(client(), 'upstash'))
+
+  it('sends one request for reads that come together, and each write once', async () => {
+    const store = new RedisStore(client())
+    const records = ['1', '2', '3'].map(user => recordOf(store, user))
+    for (const record of records) await store.create(record, call())
+    face.asked.length = 0
+    expect(await Promise.all(records.map(({ key }) => store.read(key, call())))).toEqual(records)
+    await store.delete(records[0]!.key, call())
+    expect(face.asked).toEqual(['MGET', 'EVALSHA'])
+  })
+
+  it.each([
+    ['an error of Redis', { token: 'wrong' }, 'not-applied', /^WRONGPASS/],
+    ['no server', { url: 'http://127.0.0.1:1' }, 'unknown', /^fetch failed/],
+  ])('fails for %s', async (_, wrong, outcome, cause) => {
+    const store = new RedisStore(client(wrong), { allowEviction: true })
+    const sessions = new SessionManager({ store, storeTimeout: '20s' })
+    await expect(sessions.create({ user: { id: 1, name: 'ada' } })).rejects.toMatchObject({
+      status: 503,
+      outcome,
+      cause: { message: expect.stringMatching(cause) },
+    })
+    await sessions.close()
+  })
+
+  it.each([
+    { url: 'redis://localhost', token: TOKEN },
+    { url: 'https://example.com', token: '' },
+    { url: 'https://default:hunter2@example.com', token: TOKEN },
+    { url: 'https://example.com/?_token=hunter2', token: TOKEN },
+  ])('refuses %j, and shows no secret in it', options => {
+    expect(() => upstash(options)).toThrow(TypeError)
+    expect(() => upstash(options)).not.toThrow(/hunter2/)
   })
 })

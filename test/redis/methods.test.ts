@@ -49,12 +49,6 @@ describeEngine('redis', 'the Redis store', () => {
   const change = (more = {}) => ({ data: 'new', seenAt: T0 + 1, expiresAt: T0 + HOUR, writeId: writeId(), ...more })
 
   describe('as it is opened', () => {
-    it('writes under "coatcheck:", unless it is told another prefix', async () => {
-      const record = await make()
-      expect(await exists(record.key)).toBe(true)
-      expect(await open({ prefix: 'b:' }).read(record.key, call())).toBe(null)
-    })
-
     it('asks whether Redis evicts until it is told, and never again', async () => {
       const fresh = open()
       fail('INFO', 'read ECONNRESET')
@@ -95,16 +89,6 @@ describeEngine('redis', 'the Redis store', () => {
     it('does not ask that where it may evict', async () => {
       await open({ allowEviction: true }).read(anywhere(), call())
       expect(commands()).toEqual(['GET'])
-    })
-
-    it('names the verb that failed because Redis evicts', async () => {
-      fail('INFO', 'read ECONNRESET')
-      const fresh = open()
-      expect(await failure(fresh.update(anywhere(), 1, change(), call()))).toMatchObject({
-        operation: 'update',
-        outcome: 'not-applied',
-      })
-      expect(await failure(fresh.listUser('1', 'session', call()))).toMatchObject({ operation: 'listUser' })
     })
   })
 
@@ -168,16 +152,6 @@ describeEngine('redis', 'the Redis store', () => {
       expect(await store.read(record.key, call())).toBe(null)
     })
 
-    it('an error where no answer says whether what was read is there', async () => {
-      const { key } = await make()
-      await redis.client.set(nameOf(key), 'gibberish')
-      tap = async (command, send) => {
-        if (runs(DISCARD, command)) throw new Error('read ECONNRESET')
-        return send()
-      }
-      await expect(store.read(key, call())).rejects.toMatchObject({ cause: { message: 'read ECONNRESET' } })
-    })
-
     it('what is damaged and no UTF-8 as damaged, however long it is', async () => {
       const { key } = await make()
       for (const garbage of [
@@ -210,14 +184,6 @@ describeEngine('redis', 'the Redis store', () => {
       }
       const both = await Promise.allSettled([sound, away].map(({ key }) => store.read(key, call())))
       expect(both).toMatchObject([{ value: sound }, { reason: { code: 'ERR_SESSION_STORE' } }])
-    })
-
-    it('a list without what is of another type', async () => {
-      const [record, odd] = [recordOf(store, 'typed'), recordOf(store, 'typed')]
-      for (const each of [record, odd]) await store.create(each, call())
-      await redis.client.del(nameOf(odd.key))
-      await redis.client.lpush(nameOf(odd.key), 'x')
-      expect(await store.listUser('typed', 'session', call())).toEqual([record])
     })
 
     it('no list that misses what a proxy could not ask for', async () => {
@@ -257,33 +223,15 @@ describeEngine('redis', 'the Redis store', () => {
     })
   })
 
-  describe('changes', () => {
-    it('a live session of the version that it is told', async () => {
+  describe('writes', () => {
+    it('and takes nothing back of how long Redis keeps it', async () => {
       const record = await make()
-      const made = change()
-      expect(await store.update(record.key, 2, made, call())).toBe('conflict')
-      expect(await store.update(record.key, 1, made, call())).toBe('updated')
-      const { data, seenAt, expiresAt, writeId } = made
-      expect(await store.read(record.key, call())).toEqual({ ...record, data, seenAt, expiresAt, writeId, version: 2 })
-      expect(Math.ceil((await redis.client.pttl(nameOf(record.key))) / MINUTE)).toBe((HOUR + SWEEP_MARGIN) / MINUTE)
-      // Repeated, as a caller does who got no answer.
-      expect(await store.update(record.key, 1, made, call())).toBe('updated')
-      expect(await store.update(record.key, 2, change(), call(expiresAt))).toBe('gone')
-    })
-
-    it('and takes nothing back: not when it was seen, not when it ends, and not how long Redis keeps it', async () => {
-      const record = await make()
-      const later = { seenAt: T0 + 10, expiresAt: T0 + 2 * HOUR }
-      expect(await store.touch(record.key, later.seenAt, later.expiresAt, call())).toBe('touched')
+      expect(await store.touch(record.key, T0 + 10, T0 + 2 * HOUR, call())).toBe('touched')
       // A node whose clock is ahead asks for less.
-      const ahead = call(T0 + HOUR)
-      const earlier = { seenAt: T0 + 5, expiresAt: T0 + HOUR }
-      expect(await store.touch(record.key, earlier.seenAt, earlier.expiresAt, ahead)).toBe('touched')
-      expect(await store.update(record.key, 1, change(earlier), ahead)).toBe('updated')
-      expect(await store.read(record.key, call())).toMatchObject(later)
+      expect(await store.touch(record.key, T0 + 5, T0 + HOUR, call(T0 + HOUR))).toBe('touched')
+      const earlier = change({ seenAt: T0 + 5, expiresAt: T0 + HOUR })
+      expect(await store.update(record.key, 1, earlier, call(T0 + HOUR))).toBe('updated')
       expect(Math.ceil((await redis.client.pttl(nameOf(record.key))) / MINUTE)).toBe((2 * HOUR + SWEEP_MARGIN) / MINUTE)
-      expect(await store.update(record.key, 2, change({ expiresAt: T0 + 24 * HOUR }), call())).toBe('updated')
-      expect(await store.read(record.key, call())).toMatchObject({ expiresAt: record.absoluteExpiresAt })
     })
 
     it('says whether anything was written where it fails', async () => {
@@ -304,6 +252,35 @@ describeEngine('redis', 'the Redis store', () => {
       ])
       expect((await failing('read ECONNRESET')).map(({ outcome }) => outcome)).toEqual(['unknown', 'not-applied'])
     })
+  })
+
+  describe('walks', () => {
+    it('over 10 entries at least with one command, and over 500 at most', async () => {
+      for (const limit of [1, 70, 100_000]) await store.scan(null, limit, call())
+      expect(seen.filter(([command]) => command === 'SCAN').map(args => args.at(-1))).toEqual(['10', '70', '500'])
+    })
+
+    it('over no server that has become a replica meanwhile', async () => {
+      tap = async ([command], send) => (command === 'INFO' ? 'run_id:abc\r\nrole:slave\r\n' : send())
+      await expect(store.scan(null, 10, { now: T0, deadline: performance.now() + 300 })).rejects.toMatchObject({
+        operation: 'scan',
+        cause: { message: 'a master is no longer one' },
+      })
+    })
+  })
+
+  it('tells Redis to run nothing after the time of its caller, however slow the way there is', async () => {
+    tap = async (_, send) => {
+      await new Promise(resolve => setTimeout(resolve, 100))
+      return send()
+    }
+    const fresh = open({ allowEviction: true })
+    for (let times = 0; times < 3; times++) {
+      const at = call()
+      await fresh.delete(anywhere(), at)
+      const [, , count, ...rest] = seen.at(-1)!
+      expect(Number(rest[Number(count)])).toBeLessThanOrEqual(Date.now() + at.deadline - performance.now() + 1)
+    }
   })
 
   it('names in each error the verb that failed', async () => {

@@ -8,9 +8,10 @@ import { describeEngine } from '../support/services/engines.ts'
 import { until } from '../support/services/process.ts'
 
 const LONG = process.env.COATCHECK_LONG === '1'
-/** Of a release with a successor only the client that most use. */
+/** A release with a successor is asked for the two things that a client does by itself: to leave, and to connect anew. */
+const isNewest = (name: string) => LONG || name.includes('6')
 const clients = (...kinds: Record<string, unknown>[]) =>
-  kinds.flatMap(kind => Object.keys(kind)).filter(name => LONG || !/5 (?:pool|cluster|sentinel)/.test(name))
+  kinds.flatMap(kind => Object.keys(kind)).filter(name => isNewest(name) || !/5 (?:pool|cluster|sentinel)/.test(name))
 const ada = { user: { id: 'ada', name: 'Ada' } }
 const managerOver = ({ client }: Pick<OpenClient, 'client'>, storeTimeout: Duration = '1s') =>
   new SessionManager({
@@ -29,8 +30,9 @@ const RIGHTS =
 describeEngine('redis', 'a connection of no use', () => {
   describe('whose primary became a replica', () => {
     it.concurrent.each([
-      ...clients(STANDALONE).map(name => [name, 'redis://'] as const),
-      ['node-redis 6', 'redis://coats:secret@'] as const,
+      ...clients(STANDALONE)
+        .filter(isNewest)
+        .map(name => [name, 'redis://'] as const),
       ['ioredis 6', 'redis://coats:secret@'] as const,
     ])(
       'shows no session that ended since the first refused write, and is left: %s as %s',
@@ -80,7 +82,8 @@ describeEngine('redis', 'a connection of no use', () => {
       },
     )
 
-    it.concurrent.each(clients(STANDALONE))(
+    // One after the other: a client that needs three seconds for it is in an outage.
+    it.each(clients(STANDALONE))(
       'a login waits for the new one within its time: %s',
       {
         timeout: 60_000,
@@ -96,7 +99,7 @@ describeEngine('redis', 'a connection of no use', () => {
         await sessions.create(ada)
         await pair.failOver()
         pair.address.redirect(pair.next.port)
-        const logins = await Promise.all(Array.from({ length: 50 }, () => sessions.create(ada)))
+        const logins = await Promise.all(Array.from({ length: 20 }, () => sessions.create(ada)))
         expect(await Promise.all(logins.map(({ secret }) => sessions.get(secret)))).not.toContain(null)
         await Promise.all([sessions.close(), open.close()])
         await pair.stop()
@@ -127,7 +130,7 @@ describeEngine('redis', 'a connection of no use', () => {
       const sessions = managerOver(open, '250ms')
       const { secret } = await until('a login', () => sessions.create(ada))
       const began = performance.now()
-      for (let times = 0; times < 20; times++) {
+      for (let times = 0; times < 12; times++) {
         await pair.old.cli('REPLICAOF', '127.0.0.1', `${pair.next.port}`)
         await Promise.all([outcomeOf(sessions.create(ada)), outcomeOf(sessions.get(secret))])
         await pair.old.cli('REPLICAOF', 'NO', 'ONE')

@@ -1,42 +1,39 @@
-import { type SessionRecord, SWEEP_MARGIN } from 'coatcheck/custom-store'
+// The index of a user: what is listed and ended by it, how small it stays, and how long it lives. And what is left in Redis when
+// all is over.
+import { SessionManager } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { Redis } from 'ioredis'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import fc from 'fast-check'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DELETE_USER } from '../../stores/redis/scripts.ts'
-import { HOUR, recordOf, soon, T0 } from '../support/redis/records.ts'
+import { redisForGroup } from '../support/redis/group.ts'
+import { HOUR, recordOf, soon, T0, writeId } from '../support/redis/records.ts'
 import { keysGiven, runs, type Tap, tapped } from '../support/redis/tapped.ts'
 import { describeEngine } from '../support/services/engines.ts'
-import { type RedisServer, startRedis } from '../support/services/redis.ts'
 
+const LONG = process.env.COATCHECK_LONG === '1'
+const MINUTE = 60_000
 const nameOf = (key: string) => `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
 const memberOf = ({ key }: SessionRecord) => key.slice(3)
-const call = () => ({ now: T0, deadline: soon() })
+const call = (now = T0) => ({ now, deadline: soon() })
 const SCORE = 1_795_274_465_630
 let users = 1000
 
 describeEngine('redis', 'the sessions of one user', () => {
-  let server: RedisServer
-  let client: Redis
-  let seen: string[][]
+  const redis = redisForGroup()
+  let seen: string[][] = []
   let tap: Tap
   let store: RedisStore
   let user: string
   beforeAll(async () => {
-    server = await startRedis()
-    client = new Redis(server.url)
     const tapping: Tap = (command, send) => {
       seen.push(command)
       return tap(command, send)
     }
-    store = new RedisStore(tapped(client, tapping))
+    store = new RedisStore(tapped(redis.client, tapping))
     tap = (_, send) => send()
-    seen = []
     // The server's clock and the scripts are known from here on.
     await store.deleteUser('1', { minPasswordVersionUntil: T0 }, call())
-  })
-  afterAll(async () => {
-    client.disconnect()
-    await server.stop()
   })
   beforeEach(() => {
     seen = []
@@ -44,24 +41,24 @@ describeEngine('redis', 'the sessions of one user', () => {
     user = String(users++)
   })
 
-  const make = async (more: Partial<SessionRecord> = {}) => {
+  const make = async (more: Partial<SessionRecord> = {}, at = call()) => {
     const record = recordOf(store, user, more)
-    expect(await store.create(record, call())).toBe('created')
+    expect(await store.create(record, at)).toBe('created')
     return record
   }
   const several = (count: number) => Promise.all(Array.from({ length: count }, () => make()))
   const indexOf = () => `coatcheck:{${store.shard(user)}}:u:${user}`
-  const list = (other = store) => other.listUser(user, 'session', call())
+  const size = () => redis.client.zcard(indexOf())
+  const list = () => store.listUser(user, 'session', call())
   const sorted = (records: readonly SessionRecord[]) => records.map(({ key }) => key).sort()
-  const isStored = async ({ key }: SessionRecord) => (await client.exists(nameOf(key))) === 1
-  /** Members without a record, the first of this many scores with the first of the members. */
-  const bury = (count: number, scores = count) =>
-    client.eval(
-      `for i = 1, ARGV[1] do redis.call('ZADD', KEYS[1], ARGV[3] + i % ARGV[2], string.format('%043d', i)) end`,
+  const isStored = async ({ key }: SessionRecord) => (await redis.client.exists(nameOf(key))) === 1
+  /** Members without a record, of two scores. */
+  const bury = (count: number) =>
+    redis.client.eval(
+      `for i = 1, ARGV[1] do redis.call('ZADD', KEYS[1], ARGV[2] + i % 2, string.format('%043d', i)) end`,
       1,
       indexOf(),
       count,
-      scores,
       SCORE,
     )
   const renew = async (old: SessionRecord, until = T0 + HOUR) => {
@@ -85,8 +82,8 @@ describeEngine('redis', 'the sessions of one user', () => {
       const records = await several(496)
       await make({ kind: 'remember' })
       await make({ expiresAt: T0 })
-      await client.set(nameOf((await make()).key), 'gibberish')
-      await client.set(nameOf((await make()).key), 'x writeid123')
+      await redis.client.set(nameOf((await make()).key), 'gibberish')
+      await redis.client.set(nameOf((await make()).key), 'x writeid123')
       const pieces = async () => {
         seen = []
         expect(sorted(await list())).toEqual(sorted(records))
@@ -98,16 +95,18 @@ describeEngine('redis', 'the sessions of one user', () => {
       expect(await store.listUser(user, 'remember', call())).toHaveLength(1)
     })
 
-    it('where the index names 50,000 that are gone, each of them once', async () => {
-      await bury(50_000, 2)
+    it('and ended where the index names 50,000 that are gone, each of which is asked for once', async () => {
+      await bury(50_000)
       const first = await make()
-      await client.zadd(indexOf(), SCORE, memberOf(first))
+      await redis.client.zadd(indexOf(), SCORE, memberOf(first))
       const last = await make()
-      await client.zadd(indexOf(), SCORE + 1, memberOf(last))
+      await redis.client.zadd(indexOf(), SCORE + 1, memberOf(last))
       seen = []
       expect(sorted(await list())).toEqual(sorted([first, last]))
       const asked = seen.flatMap(([command, ...names]) => (command === 'MGET' ? names : []))
       expect(new Set(asked).size).toBe(asked.length)
+      expect(await store.deleteUser(user, { minPasswordVersionUntil: T0 }, call())).toBe(2)
+      expect(await size()).toBe(0)
     })
 
     it.each([
@@ -127,13 +126,8 @@ describeEngine('redis', 'the sessions of one user', () => {
       }
       expect(sorted(await list())).toEqual(sorted([third!, ...others]))
       // A forward to a session that the index named as well does not name it twice.
-      await client.zadd(indexOf(), SCORE, memberOf(first))
+      await redis.client.zadd(indexOf(), SCORE, memberOf(first))
       expect(sorted(await list())).toEqual(sorted([third!, ...others]))
-    })
-
-    it('as none where another type stands in the place of the index', async () => {
-      await client.set(indexOf(), 'x')
-      expect(await list()).toEqual([])
     })
 
     it('not at all where that is refused: it is no empty list', async () => {
@@ -143,16 +137,14 @@ describeEngine('redis', 'the sessions of one user', () => {
           if (command === refused) throw new Error('NOPERM no right to it')
           return send()
         }
-        await expect(list()).rejects.toMatchObject({
-          outcome: 'not-applied',
-          cause: { message: 'NOPERM no right to it' },
-        })
+        const cause = { message: 'NOPERM no right to it' }
+        await expect(list()).rejects.toMatchObject({ outcome: 'not-applied', cause })
       }
     })
   })
 
   describe('end', () => {
-    const end = (options: { exceptKey?: string; minPasswordVersion?: number; minPasswordVersionUntil?: number } = {}) =>
+    const end = (options: { exceptKey?: string } = {}) =>
       store.deleteUser(user, { minPasswordVersionUntil: T0 + HOUR, ...options }, call())
     const pieces = () =>
       seen.filter(command => runs(DELETE_USER, command)).map(command => keysGiven(command).length - 2)
@@ -162,10 +154,6 @@ describeEngine('redis', 'the sessions of one user', () => {
       seen = []
       expect(await end()).toBe(500)
       expect(pieces()).toEqual([0, 500])
-      await several(501)
-      seen = []
-      expect(await end()).toBe(501)
-      expect(pieces()).toEqual([0, 500, 1])
       await several(1101)
       seen = []
       expect(await end({ exceptKey: (await make()).key })).toBe(1101)
@@ -180,11 +168,19 @@ describeEngine('redis', 'the sessions of one user', () => {
       expect(await end({ exceptKey: first.key })).toBe(2)
       expect(await list()).toEqual([first])
       const third = await renew(await renew(first))
-      others.push(...(await several(260)))
-      expect(await end({ exceptKey: first.key })).toBe(260)
+      expect(await end({ exceptKey: first.key })).toBe(0)
       expect(await list()).toEqual([third])
-      expect(await Promise.all(others.slice(0, 2).map(isStored))).toEqual([false, false])
+      expect(await Promise.all(others.map(isStored))).toEqual([false, false])
       expect(await end()).toBe(1)
+    })
+
+    it('but for the excepted one that gets new IDs while 800 others end', async () => {
+      let record = await make()
+      await several(800)
+      const ending = end({ exceptKey: record.key })
+      for (let times = 0; times < 20; times++) record = await renew(record, T0 + MINUTE)
+      expect(await ending).toBe(800)
+      expect(await list()).toEqual([record])
     })
 
     it('although one of another user is excepted whose key differs by its shard alone', async () => {
@@ -197,53 +193,21 @@ describeEngine('redis', 'the sessions of one user', () => {
 
     it('with those that nobody counts: a series, what has expired, and what is damaged', async () => {
       const records = [await make(), await make({ kind: 'remember' }), await make({ expiresAt: T0 }), await make()]
-      await client.set(nameOf(records[3]!.key), 'gibberish')
+      await redis.client.set(nameOf(records[3]!.key), 'gibberish')
       expect(await end()).toBe(1)
       expect(await Promise.all(records.map(isStored))).toEqual([false, false, false, false])
     })
 
     it('but not what is left of those before, nor what is of another user, where the index names them', async () => {
       const [moved, marked, theirs] = [await make(), await make(), await make()]
-      await client.set(nameOf(theirs!.key), (await client.get(nameOf(theirs!.key)))!.replace(` ${user} `, ' 7 '))
-      await client.set(nameOf(marked!.key), 'x writeid123')
-      const next = await renew(moved!)
-      await client.zadd(indexOf(), SCORE, memberOf(moved!))
+      const { client } = redis
+      await client.set(nameOf(theirs.key), (await client.get(nameOf(theirs.key)))!.replace(` ${user} `, ' 7 '))
+      await client.set(nameOf(marked.key), 'x writeid123')
+      const next = await renew(moved)
+      await client.zadd(indexOf(), SCORE, memberOf(moved))
+      expect(await list()).toEqual([next])
       expect(await end()).toBe(1)
-      expect(await Promise.all([next, moved!, marked!, theirs!].map(isStored))).toEqual([false, true, true, true])
-    })
-
-    it('and a login with an older password is refused, as long as the minimum holds', async () => {
-      const login = (passwordVersion: number, now = T0) =>
-        store.create(recordOf(store, user, { passwordVersion }), { now, deadline: soon() })
-      await end()
-      expect(await login(0)).toBe('created')
-      await end({ minPasswordVersion: 2 })
-      expect(await login(1)).toBe('stale-login')
-      expect(await login(2)).toBe('created')
-      // Nobody lowers it while it holds, or lets it end earlier.
-      await end({ minPasswordVersion: 1, minPasswordVersionUntil: T0 + HOUR / 2 })
-      expect(await login(1, T0 + HOUR - 1)).toBe('stale-login')
-      expect(await login(1, T0 + HOUR)).toBe('created')
-      const minutes = (await client.pttl(`coatcheck:{${store.shard(user)}}:v:${user}`)) / 60_000
-      expect(Math.ceil(minutes)).toBe((HOUR + SWEEP_MARGIN) / 60_000)
-    })
-
-    it('and a lower minimum counts anew once a higher one holds no more', async () => {
-      const login = (passwordVersion: number, now: number) =>
-        store.create(recordOf(store, user, { passwordVersion }), { now, deadline: soon() })
-      await end({ minPasswordVersion: 2 })
-      const later = T0 + 2 * HOUR
-      const options = { minPasswordVersion: 1, minPasswordVersionUntil: later + HOUR }
-      await store.deleteUser(user, options, { now: later, deadline: soon() })
-      expect(await login(0, later)).toBe('stale-login')
-      expect(await login(1, later)).toBe('created')
-    })
-
-    it('of a user whose ID has blanks', async () => {
-      user = `ada lovelace ${user} %`
-      await make()
-      expect(await end()).toBe(1)
-      expect(await list()).toEqual([])
+      expect(await Promise.all([next, moved, marked, theirs].map(isStored))).toEqual([false, true, true, true])
     })
 
     it('in part, and the error says so, where the rest is refused', async () => {
@@ -258,5 +222,115 @@ describeEngine('redis', 'the sessions of one user', () => {
       ran = 2
       await expect(end()).rejects.toMatchObject({ outcome: 'not-applied' })
     })
+  })
+
+  describe('have an index', () => {
+    const life = (name: string) => redis.client.pttl(name)
+
+    it('as small as they are, however often the user logs in and out, and none when all have ended', async () => {
+      const living = await several(3)
+      for (let cycle = 0; cycle < 300; cycle++) await store.delete((await make()).key, call())
+      expect(await size()).toBeLessThan(20)
+      for (let cycle = 0; cycle < 500; cycle++) {
+        const record = await make()
+        if (cycle % 50 === 0) living.push(record)
+        // What Redis does when the time of a key is over.
+        else await redis.client.del(nameOf(record.key))
+      }
+      expect(sorted(await list())).toEqual(sorted(living))
+      expect(await size()).toBeLessThan(60)
+      for (const { key } of living) await store.delete(key, call())
+      await store.deleteUser(user, { minPasswordVersionUntil: T0 }, call())
+      expect(await redis.client.exists(indexOf())).toBe(0)
+    })
+
+    it('that outlives each record, whatever the clocks of those who write it', async () => {
+      const skew = fc.integer({ min: -2 * 24 * 60, max: 2 * 24 * 60 }).map(minutes => minutes * MINUTE)
+      const step = fc.record({ what: fc.constantFrom('touch', 'update', 'renew', 'login'), skew })
+      const steps = fc.array(step, { minLength: 1, maxLength: 5 })
+      const property = fc.asyncProperty(skew, steps, async (first, steps) => {
+        user = String(users++)
+        const at = T0 + first
+        const [expiresAt, absoluteExpiresAt] = [at + HOUR / 2, at + 12 * HOUR]
+        let record = await make({ createdAt: at, seenAt: at, expiresAt, absoluteExpiresAt }, call(at))
+        for (const { what, skew } of steps) {
+          const now = T0 + skew
+          const found = await store.read(record.key, call(now))
+          if (found === null || !('key' in found)) continue
+          const { key, version } = found
+          const times = { seenAt: now, expiresAt: now + 12 * HOUR }
+          if (what === 'touch') await store.touch(key, times.seenAt, times.expiresAt, call(now))
+          if (what === 'update')
+            await store.update(key, version, { data: '{}', writeId: writeId(), ...times }, call(now))
+          if (what === 'login') await store.create(recordOf(store, user, { absoluteExpiresAt: at + HOUR }), call(now))
+          if (what !== 'renew') continue
+          const next = { ...found, key: recordOf(store, user).key, version: 1, writeId: writeId() }
+          const forward = { salt: '', until: now }
+          if ((await store.replace(key, version, next, { forward }, call(now))) === 'created') record = next
+        }
+        // The record's first: time goes on between the two questions.
+        const kept = await life(nameOf(record.key))
+        expect(await life(indexOf())).toBeGreaterThan(kept + 4 * MINUTE)
+      })
+      await fc.assert(property, { numRuns: LONG ? 500 : 40 })
+    })
+
+    it.each([-1000, 1000])(
+      'that leads logout everywhere to one that a node 10 minutes ahead began, %i ms from its end',
+      async moment => {
+        const ahead = T0 + 10 * MINUTE
+        const [expiresAt, absoluteExpiresAt] = [ahead + HOUR / 2, ahead + 12 * HOUR]
+        const record = await make({ createdAt: ahead, seenAt: ahead, expiresAt, absoluteExpiresAt }, call(ahead))
+        // By a node whose clock is right.
+        await store.touch(record.key, T0, record.absoluteExpiresAt, call())
+        // What Redis does as time passes.
+        const passed = (await life(indexOf())) + moment
+        for (const name of [nameOf(record.key), indexOf()])
+          await redis.client.pexpire(name, (await life(name)) - passed)
+        const now = T0 + passed
+        const lives = (await store.read(record.key, call(now))) !== null
+        expect(await store.deleteUser(user, { minPasswordVersionUntil: now }, call(now))).toBe(lives ? 1 : 0)
+        expect(await store.read(record.key, call(now))).toBe(null)
+        expect(await isStored(record)).toBe(false)
+      },
+    )
+  })
+})
+
+describeEngine('redis', 'what is left in Redis', () => {
+  const redis = redisForGroup()
+
+  it('is nothing, once the sessions have expired, and never a key without an end', async () => {
+    const sessions = new SessionManager({
+      store: new RedisStore(redis.client),
+      idleTimeout: '1s',
+      absoluteTimeout: '2s',
+      rememberFor: '2s',
+      limit: { max: 3 },
+      storeTimeout: '30s',
+    })
+    await Promise.all(
+      Array.from({ length: 1000 }, async (_, i) => {
+        const user = { id: i % 97, name: 'ada', passwordVersion: 4_000_000_000 }
+        if (i % 5 === 0) return sessions.create()
+        const session = await sessions.create({ user })
+        if (i % 5 === 1) await sessions.regenerate(session)
+        if (i % 5 === 2) await sessions.update(session, { seen: i })
+        if (i % 50 === 3) await sessions.issueRememberToken(session).catch(() => null)
+        if (i % 50 === 4) await sessions.invalidateUser(user.id, { minPasswordVersion: 1 })
+        return session
+      }),
+    )
+    await sessions.close()
+    const names = await redis.client.keys('*')
+    expect(names.length).toBeGreaterThan(100)
+    const lives = await Promise.all(names.map(async name => ({ name, life: await redis.client.pttl(name) })))
+    // Records are kept 5 minutes longer than they are valid, an index 10, forwards 12, and a minimum password version for a day.
+    const [minima, others] = [
+      lives.filter(({ name }) => name.includes(':v:')),
+      lives.filter(({ name }) => !name.includes(':v:')),
+    ]
+    for (const { life } of others) expect(life > 0 && life <= 723_000).toBe(true)
+    for (const { life } of minima) expect(life > 0 && life <= 25 * HOUR).toBe(true)
   })
 })

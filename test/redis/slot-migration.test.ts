@@ -1,4 +1,3 @@
-import type { StoreCall } from 'coatcheck/custom-store'
 import { testStore } from 'coatcheck/custom-store/testing'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -11,7 +10,7 @@ import { churn, type RedisCluster, startRedis, startRedisCluster } from '../supp
 const LONG = process.env.COATCHECK_LONG === '1'
 const CLIENTS = Object.keys(CLUSTER).filter(name => LONG || /6/.test(name))
 /** A slot is away for a moment; what waits for it has to be given the time on a busy machine. */
-const patient = ({ now }: StoreCall): StoreCall => ({ now, deadline: soon() })
+const call = () => ({ now: T0, deadline: soon() })
 
 describeEngine('redis', 'a Redis Cluster', () => {
   let cluster: RedisCluster
@@ -24,12 +23,12 @@ describeEngine('redis', 'a Redis Cluster', () => {
     const { client, close } = await CLUSTER['node-redis 6 cluster']!(cluster.addresses)
     const store = new RedisStore(client, { prefix: 'spread:' })
     for (let user = 0; user < 120; user++) {
-      await store.create(recordOf(store, String(user)), patient({ now: T0 }))
-      await store.create(recordOf(store, null), patient({ now: T0 }))
+      await store.create(recordOf(store, String(user)), call())
+      await store.create(recordOf(store, null), call())
     }
     for (const master of cluster.masters) expect(Number(await master.cli('DBSIZE'))).toBeGreaterThan(40)
     for (const user of ['3', '4', '5'])
-      await store.deleteUser(user, { minPasswordVersion: 1, minPasswordVersionUntil: T0 + HOUR }, patient({ now: T0 }))
+      await store.deleteUser(user, { minPasswordVersion: 1, minPasswordVersionUntil: T0 + HOUR }, call())
     const slots = new Map<string, Set<string>>()
     for (const user of ['3', '4', '5', '6', '7', '8']) {
       const shard = store.shard(user)
@@ -50,55 +49,37 @@ describeEngine('redis', 'a Redis Cluster', () => {
       moving = await churn(cluster)
     })
     afterAll(async () => {
-      const moved = await moving.stop()
-      expect(moved).toBeGreaterThan(400)
+      await moving.stop()
       for (const { close } of open.values()) await close()
     })
 
-    /** The same store, more patient than its default where the caller names no deadline. */
-    class Patient extends RedisStore {
-      override create: RedisStore['create'] = (record, call) => super.create(record, patient(call))
-      override read: RedisStore['read'] = (key, call) => super.read(key, patient(call))
-      override update: RedisStore['update'] = (key, version, change, call) =>
-        super.update(key, version, change, patient(call))
-      override touch: RedisStore['touch'] = (key, seen, expires, call) => super.touch(key, seen, expires, patient(call))
-      override replace: RedisStore['replace'] = (key, version, record, options, call) =>
-        super.replace(key, version, record, options, patient(call))
-      override delete: RedisStore['delete'] = (key, call) => super.delete(key, patient(call))
-      override deleteUser: RedisStore['deleteUser'] = (user, options, call) =>
-        super.deleteUser(user, options, patient(call))
-      override listUser: RedisStore['listUser'] = (user, kind, call) => super.listUser(user, kind, patient(call))
-    }
     if (LONG)
       describe.each(CLIENTS)('with %s', name =>
-        testStore(it, () => new Patient(open.get(name)!.client), undefined, { runs: 10, rounds: 6 }),
+        testStore(it, () => new RedisStore(open.get(name)!.client), undefined, { runs: 10, rounds: 6 }),
       )
 
     const ENDS = 'ends all sessions of a user or none, and never makes a second index, with %s'
     it.concurrent.each(CLIENTS)(ENDS, { timeout: 120_000 }, async name => {
-      const store = new Patient(open.get(name)!.client, { prefix: `${name.replaceAll(' ', '-')}:` })
-      const until_ = performance.now() + (LONG ? 60_000 : 5000)
-      let rounds = 0
+      const store = new RedisStore(open.get(name)!.client, { prefix: `${name.replaceAll(' ', '-')}:` })
       const hammer = async (worker: number) => {
-        while (performance.now() < until_) {
-          const user = `u${worker}x${rounds++}`
+        for (let round = 0; round < 3 || moving.moved() < (LONG ? 12_000 : 800); round++) {
+          const user = `u${worker}x${round}`
           const records = Array.from({ length: 6 }, () => recordOf(store, user))
-          for (const record of records) expect(await store.create(record, { now: T0 })).toBe('created')
+          for (const record of records) expect(await store.create(record, call())).toBe('created')
           const next = recordOf(store, user)
           const forward = { salt: '', until: T0 }
-          expect(await store.replace(records[0]!.key, 1, next, { forward }, { now: T0 })).toBe('created')
+          expect(await store.replace(records[0]!.key, 1, next, { forward }, call())).toBe('created')
           const change = { data: 'x', seenAt: T0, expiresAt: T0, writeId: writeId() }
-          expect(await store.update(next.key, 1, change, { now: T0 })).toBe('updated')
-          expect((await store.listUser(user, 'session', { now: T0 })).length).toBe(6)
+          expect(await store.update(next.key, 1, change, call())).toBe('updated')
+          expect((await store.listUser(user, 'session', call())).length).toBe(6)
           const options = { minPasswordVersion: 1, minPasswordVersionUntil: T0 + HOUR, exceptKey: records[1]!.key }
-          expect(await store.deleteUser(user, options, { now: T0 })).toBe(5)
-          expect((await store.listUser(user, 'session', { now: T0 })).map(({ key }) => key)).toEqual([records[1]!.key])
-          expect(await store.create(recordOf(store, user), { now: T0 })).toBe('stale-login')
-          expect(await store.delete(records[1]!.key, { now: T0 })).toBe(true)
+          expect(await store.deleteUser(user, options, call())).toBe(5)
+          expect((await store.listUser(user, 'session', call())).map(({ key }) => key)).toEqual([records[1]!.key])
+          expect(await store.create(recordOf(store, user), call())).toBe('stale-login')
+          expect(await store.delete(records[1]!.key, call())).toBe(true)
         }
       }
       await Promise.all(Array.from({ length: 8 }, (_, worker) => hammer(worker)))
-      expect(rounds).toBeGreaterThan(8)
     })
   })
 

@@ -8,26 +8,29 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Certificate, makeCertificate } from '../support/services/tls.ts'
 
-const APP = 'https://app.example.com'
 let certificate: Certificate
 let client: ClientHttp2Session
+let origin: string
 const closing: (() => unknown)[] = []
 beforeAll(async () => {
   certificate = makeCertificate(['localhost'])
   const sessions = new SessionManager({ store: new MemoryStore() })
-  const visits = nodeVisits(sessions, { trustedOrigins: [APP] })
+  const visits = nodeVisits(sessions)
   const server = createSecureServer({ key: certificate.key, cert: certificate.cert }, async (request, response) => {
     try {
       const visit = visits.of(request, response)
       if (request.url === '/login') await visit.logIn({ user: { id: 2n ** 64n - 1n, name: 'ada' } })
       if (request.url === '/logout') await visit.logOut()
+      if (request.headers['x-theme'] === 'explicit') response.writeHead(200, { 'set-cookie': 'theme=dark' })
+      if (request.headers['x-theme'] === 'implicit') response.setHeader('set-cookie', 'theme=dark')
       response.end(stringify((await visit.get())?.user ?? null))
     } catch (error) {
       response.writeHead((error as { status?: number }).status ?? 500).end()
     }
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
-  client = http2.connect(`https://localhost:${(server.address() as AddressInfo).port}`, { ca: certificate.cert })
+  origin = `https://localhost:${(server.address() as AddressInfo).port}`
+  client = http2.connect(origin, { ca: certificate.cert })
   closing.push(
     () => client.destroy(),
     () => server.close(),
@@ -59,6 +62,17 @@ describe('a server on node:http2', () => {
     expect(loggedOut.cookies[0]).toContain('session_id=; Max-Age=0')
     expect((await ask('GET', '/profile', { cookie })).body).toBe('null')
   })
+
+  it.each(['implicit', 'explicit'])(
+    'keeps what the application sets beside our headers, by an %s head',
+    async theme => {
+      // A form of its own page: the host is that of `:authority`.
+      const { headers, cookies } = await ask('POST', '/login', { 'x-theme': theme, origin })
+      expect(cookies).toEqual(['theme=dark', expect.stringMatching(/^session_id=/)])
+      expect([headers['cache-control'], headers.vary]).toEqual(['no-store', 'Cookie'])
+    },
+  )
+
   it('guards against a request from another site', async () => {
     const { cookies } = await ask('POST', '/login')
     const cookie = cookies[0]!.split(';')[0]!

@@ -10,12 +10,12 @@ export interface CompiledWorker {
   remove(): void
 }
 
-/** Makes JavaScript of test/support/NAME.ts and the sources that it imports, so that Node 20 can run it as a process. */
+/** Makes JavaScript of test/NAME.ts and the sources that it imports, so that Node 20 can run it as a process. */
 export async function compileWorker(name: string): Promise<CompiledWorker> {
   // Where its URL is used, the file is as deep in the tree as its source.
   const folder = mkdtempSync(join(root, 'test/support', '.worker-'))
   await build({
-    entry: [join(root, 'test/support', `${name}.ts`)],
+    entry: [join(root, 'test', `${name}.ts`)],
     outDir: folder,
     config: false,
     format: 'esm',

@@ -1,5 +1,5 @@
 // A browser as the tests need it: a jar, a key, and each request by hand, so that a test says in which order they arrive. The
-// one that walks through the protocol by itself is in test/stories/device-bound/histories.test.ts.
+// one that walks through the protocol by itself is in test/device-bound/histories.test.ts.
 import type { SessionManager } from 'coatcheck'
 import { type DeviceBoundOptions, type DeviceFetchVisits, deviceBound, deviceState } from 'coatcheck/device-bound'
 import { fetchVisits } from 'coatcheck/fetch'

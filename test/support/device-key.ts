@@ -16,10 +16,13 @@ export function newDevice(): DevicePair {
   return { algorithm: 'ES256', privateKey, jwk: { ...publicKey.export({ format: 'jwk' }) } }
 }
 
-/** A key for an algorithm that was not offered. */
+let rsa: DevicePair | undefined
+/** A key for an algorithm that was not offered: one, since it takes long to make. */
 export function rsaDevice(): DevicePair {
+  if (rsa !== undefined) return rsa
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
-  return { algorithm: 'RS256', privateKey, jwk: { ...publicKey.export({ format: 'jwk' }) } }
+  rsa = { algorithm: 'RS256', privateKey, jwk: { ...publicKey.export({ format: 'jwk' }) } }
+  return rsa
 }
 
 export const encode = (value: unknown): string =>

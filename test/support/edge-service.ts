@@ -3,9 +3,11 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { SessionError, SessionManager, type SessionOptions, type Store } from 'coatcheck'
+import { openVisit, type VisitOptions, type VisitRequest } from 'coatcheck/custom-server'
 import { type NodeVisitsOptions, nodeVisits, type Visit } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach } from 'vitest'
+import { onlyHost } from './only-host.ts'
 
 export interface Data {
   cart?: string[]
@@ -51,6 +53,38 @@ export function makeSessions(options: Partial<SessionOptions<Data, 'bigint', Dat
   })
   open.push(() => sessions.close())
   return { sessions, store, calls, clock, events }
+}
+
+/** A visit without any server, as a cookie jar would open it. */
+export const visitOf = (
+  sessions: Manager,
+  cookie: string | readonly string[] | null = null,
+  request: Partial<VisitRequest> = {},
+  options?: VisitOptions,
+): AnyVisit =>
+  openVisit(
+    sessions,
+    {
+      method: 'POST',
+      secure: true,
+      header: onlyHost,
+      ...request,
+      cookie: typeof cookie === 'string' ? cookie : (cookie?.join('; ') ?? null),
+    },
+    options,
+  )
+
+/** What the response sets, which ends the visit. */
+export const setCookies = (visit: { finish(): { headers: Headers } }) => visit.finish().headers.getSetCookie()
+
+/** A browser that has logged in: its session, and its cookies, each as `name=value`. What was counted before is forgotten. */
+export async function loggedIn(made: ReturnType<typeof makeSessions>, login: object = ada, options?: VisitOptions) {
+  const visit = visitOf(made.sessions, null, {}, options)
+  const session = await visit.logIn(login as typeof ada)
+  const [cookie, token] = setCookies(visit).map(each => jar([each])) as [string, string]
+  made.calls.length = 0
+  made.events.length = 0
+  return { session, cookie, token }
 }
 
 export interface Reply {

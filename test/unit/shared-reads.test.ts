@@ -106,16 +106,6 @@ describe('reads of one turn', () => {
     expect(deadlines).toEqual([40, 5])
   })
 
-  it('fail together where their command fails, and no others do', async () => {
-    const reads = new SharedReads<string>(2, async keys => {
-      if (keys.includes('bad')) throw new Error('lost')
-      return [...keys]
-    })
-    const outcomes = await Promise.allSettled(['bad', 'b', 'c', 'bad'].map(key => reads.read(key, NEVER)))
-    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled', 'rejected'])
-    expect(await reads.read('d', NEVER)).toBe('d')
-  })
-
   it('fail where asking throws, and where there are fewer answers than keys: neither is an absent session', async () => {
     const throwing = new SharedReads<string>(9, () => {
       throw new Error('no')
@@ -168,24 +158,5 @@ describe('the channel of shared reads', () => {
       { keys: 2, reads: 4 },
       { keys: 1, reads: 1 },
     ])
-  })
-
-  it('adds up to the reads that were asked for, in every turn', async () => {
-    subscribe('coatcheck:shared-read', onMessage)
-    const key = fc.constantFrom(...'abcdefgh')
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(key, { minLength: 1, maxLength: 40 }),
-        fc.integer({ min: 1, max: 9 }),
-        async (keys, most) => {
-          heard.length = 0
-          const { reads, asked } = noting(most)
-          await Promise.all(keys.map(each => reads.read(each, NEVER)))
-          const told = heard as { keys: number; reads: number }[]
-          expect(told.map(each => each.keys)).toEqual(asked.map(({ length }) => length))
-          expect(told.reduce((sum, each) => sum + each.reads, 0)).toBe(keys.length)
-        },
-      ),
-    )
   })
 })

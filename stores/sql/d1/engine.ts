@@ -40,7 +40,7 @@ const OVERLOADED = /D1 DB is overloaded\. (?:Too many|Requests)/
 
 function failureOf(error: unknown): Failure {
   const text = error instanceof Error ? error.message : String(error)
-  if (/no such (table|column)/.test(text)) return NOT_MIGRATED
+  if (/no such (table|column)|has no column/.test(text)) return NOT_MIGRATED
   const isApart = REFUSED.test(text) || OVERLOADED.test(text)
   return { outcome: isApart ? 'not-applied' : 'unknown', retry: BUSY.test(text) }
 }

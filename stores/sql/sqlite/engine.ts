@@ -38,7 +38,7 @@ function resultCode(error: unknown): number | undefined {
 /** The meaning of an error of a SQLite driver. */
 function failureOf(error: unknown): Failure {
   const code = resultCode(error)
-  if (/no such (table|column)/.test(String((error as Error | null)?.message))) return NOT_MIGRATED
+  if (/no such (table|column)|has no column/.test(String((error as Error | null)?.message))) return NOT_MIGRATED
   return { outcome: code === IO_ERROR ? 'unknown' : 'not-applied', retry: code === BUSY || code === LOCKED }
 }
 

@@ -3,21 +3,44 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
+import fastifyCookie from '@fastify/cookie'
+import fastifySession from '@fastify/session'
 import {
+  type CallbackStore,
   fromBetterAuth,
   fromCookieSession,
+  fromExpressSession,
+  fromFastifySession,
   fromIronSession,
+  fromKoaSession,
   fromLucia,
   fromNextAuth,
   type OldSessions,
 } from 'coatcheck/import'
 import { MemoryStore } from 'coatcheck/stores/memory'
+import { RedisStore as ConnectRedis } from 'connect-redis'
 import express from 'express'
+import session from 'express-session'
+import Fastify from 'fastify'
 import { getIronSession } from 'iron-session'
+import Koa from 'koa'
+import { createSession } from 'koa-session'
 import { type DatabaseSession, Lucia } from 'lucia'
+import { createClient } from 'redis'
 import { describe, expect, it, vi } from 'vitest'
-import { expectAllMoved, front, loggedIn, newService, replaceUnderLoad, type ToLogin } from '../../support/moving.ts'
 import { describeEngine } from '../../support/services/engines.ts'
+import { sharedPostgres } from '../../support/services/postgres.ts'
+import { startRedis } from '../../support/services/redis.ts'
+import {
+  expectAllMoved,
+  front,
+  loggedIn,
+  newService,
+  type OldData,
+  open,
+  replaceUnderLoad,
+  type ToLogin,
+} from './moving.ts'
 
 // By names that the compiler does not follow: the types of these packages bring those of a browser into all files.
 const load = (name: string): Promise<any> => import(name)
@@ -27,9 +50,10 @@ const { default: GitHub } = await load('@auth/core/providers/github')
 const { betterAuth } = await load('better-auth')
 const { memoryAdapter } = await load('better-auth/adapters/memory')
 const { default: cookieSession } = await load('cookie-session')
+const require = createRequire(import.meta.url)
 const drivers = createRequire(new URL('../../support/drivers/package.json', import.meta.url))
 
-const BROWSERS = Number(process.env.COATCHECK_BROWSERS ?? 8)
+const BROWSERS = Number(process.env.COATCHECK_BROWSERS ?? 4)
 /** Each sends six requests at a time. */
 const AT_ONCE = 50
 vi.setConfig({ testTimeout: BROWSERS > 100 ? 900_000 : 240_000 })
@@ -43,6 +67,8 @@ interface Library<T> {
   readonly cookie: string
   /** Cookies that a browser may keep beside ours. */
   readonly kept?: readonly string[]
+  /** Whether the old store has no session any more. */
+  readonly isEmpty?: () => Promise<boolean>
 }
 const library = <T>(made: Library<T>): Library<any> => made
 
@@ -73,20 +99,107 @@ const pass = (answer: Response, response: ServerResponse) => {
   return answer
 }
 
-type Named = { user?: { id: number; name: string } }
-const byUser: ToLogin<Named> = ({ user }) => (user ? { user } : null)
+const byUser: ToLogin<OldData> = ({ user }) => (user ? { user } : null)
+
+/** With a store that calls back; `isEmpty`: whether that has no session any more. */
+function ofExpressSession(store: session.Store, isEmpty?: () => Promise<boolean>) {
+  const app = express()
+  app.use(session({ store, secret: SECRET, resave: false, saveUninitialized: false, cookie: { maxAge: 3_600_000 } }))
+  app.use((request, response, next) => {
+    const held = request.session as OldData
+    const id = loginOf(request)
+    if (id === undefined) response.status(held.user ? 200 : 401).send(held.user?.name)
+    else
+      request.session.regenerate(error => {
+        Object.assign(request.session, { user: user(id) })
+        if (error) next(error)
+        else response.send('welcome')
+      })
+  })
+  const from = fromExpressSession<OldData>({ secret: SECRET, store: store as CallbackStore })
+  return library({ listener: app, from, toLogin: byUser, cookie: 'connect.sid', ...(isEmpty && { isEmpty }) })
+}
+
+async function ofConnectRedis() {
+  const server = await startRedis()
+  open.push(() => server.stop())
+  const client = createClient({ url: server.url })
+  await client.connect()
+  open.push(() => client.destroy())
+  return ofExpressSession(new ConnectRedis({ client }), async () => (await server.cli('KEYS', 'sess:*')) === '')
+}
+
+async function ofConnectPg() {
+  const server = await sharedPostgres()
+  open.push(() => server.stop())
+  const pool = server.pool()
+  const PgStore = require('connect-pg-simple')(session)
+  const store = new PgStore({ pool, createTableIfMissing: true, pruneSessionInterval: false })
+  return ofExpressSession(store, async () => (await pool.query('SELECT FROM session')).rows.length === 0)
+}
+
+async function ofFastifySession(options: { cookiePrefix?: string; algorithm?: string } = {}) {
+  const store = new fastifySession.MemoryStore(new Map())
+  const app = Fastify()
+  await app.register(fastifyCookie)
+  const cookie = { secure: false, maxAge: 3_600_000 }
+  await app.register(fastifySession, { secret: SECRET, store, saveUninitialized: false, cookie, ...options })
+  app.post<{ Params: { id: string } }>('/login/:id', async request => {
+    await request.session.regenerate()
+    Object.assign(request.session, { user: user(request.params.id) })
+    return 'welcome'
+  })
+  app.get('/profile', async (request, reply) => {
+    const held = (request.session as unknown as OldData).user
+    return reply.status(held ? 200 : 401).send(held?.name)
+  })
+  await app.ready()
+  open.push(() => app.close())
+  return library({
+    listener: (request, response) => app.routing(request, response),
+    from: fromFastifySession<OldData>({ secret: SECRET, store: store as CallbackStore, ...options }),
+    toLogin: byUser,
+    cookie: 'sessionId',
+  })
+}
+
+function ofKoaSession(records?: Map<string, unknown>) {
+  const keys = ['the newer key', 'the older key']
+  const store = records && {
+    get: async (key: string) => records.get(key),
+    set: async (key: string, value: unknown) => void records.set(key, value),
+    destroy: async (key: string) => void records.delete(key),
+  }
+  const app = new Koa()
+  app.keys = keys
+  app.use(createSession({ maxAge: 3_600_000, ...(store && { store: store as never }) }, app))
+  app.use(context => {
+    const held = context.session as OldData
+    const id = loginOf(context.req)
+    if (id !== undefined) held.user = user(id)
+    context.status = held.user ? 200 : 401
+    context.body = held.user?.name ?? 'none'
+  })
+  return library({
+    listener: app.callback(),
+    from: fromKoaSession<OldData>({ keys, ...(store && { store }) }),
+    toLogin: byUser,
+    cookie: 'koa.sess',
+    isEmpty: async () => !records || records.size === 0,
+  })
+}
 
 function ofCookieSession() {
   const keys = ['the newer key', 'the older key']
   const app = express()
   app.use(cookieSession({ keys, maxAge: 3_600_000 }))
   app.use((request, response) => {
-    const held = request.session as unknown as Named
+    const held = request.session as unknown as OldData
     const id = loginOf(request)
     if (id !== undefined) held.user = user(id)
     response.status(held.user ? 200 : 401).send(held.user?.name)
   })
-  return library({ listener: app, from: fromCookieSession<Named>({ keys }), toLogin: byUser, cookie: 'session' })
+  return library({ listener: app, from: fromCookieSession<OldData>({ keys }), toLogin: byUser, cookie: 'session' })
 }
 
 function ofIronSession() {
@@ -95,7 +208,8 @@ function ofIronSession() {
     password: { 1: SECRET, 2: `${SECRET}, newer` },
     cookieOptions: { secure: false },
   }
-  const open = (request: IncomingMessage, response: ServerResponse) => getIronSession<Named>(request, response, options)
+  const open = (request: IncomingMessage, response: ServerResponse) =>
+    getIronSession<OldData>(request, response, options)
   return library({
     listener: service(
       async (id, request, response) => {
@@ -105,7 +219,7 @@ function ofIronSession() {
       },
       async (request, response) => (await open(request, response)).user?.name,
     ),
-    from: fromIronSession<Named>({ password: options.password, cookie: 'iron' }),
+    from: fromIronSession<OldData>({ password: options.password, cookie: 'iron' }),
     toLogin: byUser,
     cookie: 'iron',
   })
@@ -160,7 +274,7 @@ const auth = {
 const sessionOf = async (config: object, request: IncomingMessage, response: ServerResponse) => {
   const headers = { cookie: request.headers.cookie ?? '' }
   const answer = pass(await Auth(new Request('http://localhost/auth/session', { headers }), config), response)
-  return ((await answer.json()) as Named | null)?.user?.name
+  return ((await answer.json()) as OldData | null)?.user?.name
 }
 
 function ofAuthTokens() {
@@ -321,8 +435,17 @@ function ofBetterAuth(storage?: Map<string, string>) {
   })
 }
 
-type Libraries = [name: string, open: () => Library<any>][]
+type Libraries = [name: string, open: () => Library<any> | Promise<Library<any>>][]
 const LIBRARIES: Libraries = [
+  [
+    'express-session with memorystore',
+    () => ofExpressSession(new (require('memorystore')(session))({ checkPeriod: 86_400_000 })),
+  ],
+  ['express-session with its own MemoryStore', () => ofExpressSession(new session.MemoryStore())],
+  ['@fastify/session', ofFastifySession],
+  ['@fastify/session with a prefix and SHA-512', () => ofFastifySession({ cookiePrefix: 's:', algorithm: 'sha512' })],
+  ['koa-session in the cookie', () => ofKoaSession()],
+  ['koa-session with a store', () => ofKoaSession(new Map())],
   ['cookie-session', ofCookieSession],
   ['iron-session', ofIronSession],
   ['lucia', ofLucia],
@@ -339,50 +462,44 @@ describe.each(LIBRARIES)('%s', (_, open) => moves(open))
 describeEngine('other clients', 'NextAuth 4', () => {
   describe.each(NEXT_AUTH)('%s', (_, open) => moves(open))
 })
+describeEngine('redis', 'express-session with connect-redis', () => moves(ofConnectRedis))
+describeEngine('postgresql', 'express-session with connect-pg-simple', () => moves(ofConnectPg))
 
-function moves(open: () => Library<any>) {
+function moves(open: Libraries[number][1]) {
   it('is replaced under load: no user is logged out, and a logout is final', async () => {
     for (let done = 0; done < BROWSERS; done += AT_ONCE) {
-      const { listener, from, toLogin, kept } = open()
+      const { listener, from, toLogin, kept, isEmpty } = await open()
       const to = await front()
       to.replaceBy(listener)
       const browsers = await loggedIn(to, Math.min(AT_ONCE, BROWSERS - done))
       const next = newService(new MemoryStore(), 3, from, toLogin)
       await replaceUnderLoad(to, browsers, next.listener)
       await expectAllMoved(browsers, next.sessions, kept)
+      expect((await isEmpty?.()) ?? true, 'the old store is empty').toBe(true)
     }
   })
 
-  it('leaves a cookie worth nothing once its session here has ended', async () => {
-    const { listener, from, toLogin } = open()
+  it('gives no session for a cookie that was changed, or whose session here has ended', async () => {
+    const { listener, from, toLogin, cookie } = await open()
     const to = await front()
     to.replaceBy(listener)
     const [browser] = await loggedIn(to, 1)
     const old = new Map(browser!.jar.cookies)
+    const restore = () => {
+      for (const [name, value] of old) browser!.jar.cookies.set(name, value)
+    }
     to.replaceBy(newService(new MemoryStore(), 2, from, toLogin).listener)
-    expect((await browser!.ask('/profile')).body).toBe('user 1')
-    expect((await browser!.ask('/logout', 'POST')).status).toBe(200)
-    for (const [name, value] of old) browser!.jar.cookies.set(name, value)
-    for (let time = 0; time < 3; time += 1) expect((await browser!.ask('/profile')).status).toBe(401)
-  })
-
-  it('gives no session for a cookie that was changed, or that another service made', async () => {
-    const { listener, from, toLogin, cookie } = open()
-    const to = await front()
-    to.replaceBy(listener)
-    const [browser] = await loggedIn(to, 1)
-    const old = new Map(browser!.jar.cookies)
-    to.replaceBy(newService(new MemoryStore(), 1, from, toLogin).listener)
     const value = old.get(cookie)!
-    const changed = [...value]
-      .map((character, at) => (at === 12 ? (character === 'A' ? 'B' : 'A') : character))
-      .join('')
+    const changed = `${value.slice(0, 12)}${value[12] === 'A' ? 'B' : 'A'}${value.slice(13)}`
     for (const other of [changed, value.slice(0, 20), `x${value}`, 'x', '%', '"', '.', '....', `${'*'.repeat(7)}~2`]) {
-      for (const [name, kept] of old) browser!.jar.cookies.set(name, kept)
+      restore()
       browser!.jar.cookies.set(cookie, other)
       expect((await browser!.ask('/profile')).status, other).toBe(401)
     }
-    for (const [name, kept] of old) browser!.jar.cookies.set(name, kept)
-    expect((await browser!.ask('/profile')).status).toBe(200)
+    restore()
+    expect((await browser!.ask('/profile')).body).toBe('user 1')
+    expect((await browser!.ask('/logout', 'POST')).status).toBe(200)
+    restore()
+    for (let time = 0; time < 2; time += 1) expect((await browser!.ask('/profile')).status).toBe(401)
   })
 }

@@ -24,7 +24,7 @@ export interface Round {
   readonly timeout: number
 }
 
-const plain = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T
+export const plain = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T
 
 /** Makes one call of the contract. */
 export function make(store: Store, call: Call, deadline: number): unknown {

@@ -2,8 +2,9 @@
 // `npm run proof -- engines [--minutes 10] [--seed 7] [engine …]`: every store against the model.
 import { installEngines } from '../../support/scripts/install-engines.mjs'
 import { vitest } from '../../support/scripts/vitest.mjs'
+import { readOptions } from '../options.mjs'
 
-/** What each needs of the engines that tests can start. */
+/** What each needs of the engines that tests can start. @type {Record<string, string>} */
 const NEEDS = {
   memory: 'memory',
   redis: 'redis',
@@ -12,40 +13,16 @@ const NEEDS = {
   mariadb: 'mariadb',
   sqlite: 'libsql',
 }
-const ENGINES = /** @type {(keyof typeof NEEDS)[]} */ (Object.keys(NEEDS))
-const USAGE = `npm run proof -- engines [[--minutes 10] [--seed 7] [${ENGINES.join(' | ')} …]]`
+const known = Object.keys(NEEDS)
+const usage = `engines [[--minutes 10] [--seed 7] [${known.join(' | ')} …]]`
+const { numbers, names } = readOptions(usage, { numbers: { minutes: 10, seed: undefined }, known })
 
-/** @param {string} problem @returns {never} */
-function refuse(problem) {
-  console.error(`${problem}\n${USAGE}`)
-  process.exit(2)
-}
-
-/** @type {Record<string, number>} */
-const numbers = { minutes: 10 }
-/** @type {(keyof typeof NEEDS)[]} */
-const engines = []
-const args = process.argv.slice(2)
-for (let arg = args.shift(); arg !== undefined; arg = args.shift()) {
-  const option = /^--(minutes|seed)(?:=(.*))?$/.exec(arg)
-  if (option !== null) {
-    const text = option[2] ?? args.shift() ?? ''
-    const value = Number(text)
-    if (text === '' || !Number.isFinite(value) || value < 0) refuse(`${arg}: expected a number, got '${text}'`)
-    numbers[/** @type {string} */ (option[1])] = value
-    continue
-  }
-  const engine = ENGINES.find(name => name === arg)
-  if (engine !== undefined) engines.push(engine)
-  else refuse(`'${arg}' is no engine`)
-}
-
-installEngines((engines.length > 0 ? engines : ENGINES).map(name => NEEDS[name]))
+installEngines((names.length > 0 ? names : known).map(name => NEEDS[name] ?? name))
 process.exitCode = vitest(['proof/engines/engines.test.ts', '--disable-console-intercept'], {
   env: {
     COATCHECK_ALL_ENGINES: '1',
-    COATCHECK_PROOF_MINUTES: String(numbers.minutes),
-    ...(engines.length > 0 ? { COATCHECK_PROOF_ENGINES: engines.join() } : {}),
-    ...(numbers.seed === undefined ? {} : { COATCHECK_PROOF_SEED: String(numbers.seed) }),
+    COATCHECK_PROOF_MINUTES: `${numbers.minutes}`,
+    ...(names.length > 0 && { COATCHECK_PROOF_ENGINES: names.join() }),
+    ...(numbers.seed !== undefined && { COATCHECK_PROOF_SEED: `${numbers.seed}` }),
   },
 })

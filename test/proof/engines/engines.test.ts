@@ -4,39 +4,31 @@ import { type CompiledWorker, compileWorker } from '../../support/compile-worker
 import { describeEngine } from '../../support/services/engines.ts'
 import { ENGINES, prove, type Report } from './proof.ts'
 
-const { COATCHECK_PROOF_MINUTES, COATCHECK_PROOF_ENGINES, COATCHECK_PROOF_SEED } = process.env
-const isLong = COATCHECK_PROOF_MINUTES !== undefined
-const SECONDS = isLong ? Number(COATCHECK_PROOF_MINUTES) * 60 : 4
+const { COATCHECK_PROOF_MINUTES: MINUTES, COATCHECK_PROOF_ENGINES, COATCHECK_PROOF_SEED } = process.env
+/** The short form is one round, of the same faults each time; the long one draws others. */
+const seconds = MINUTES === undefined ? undefined : Number(MINUTES) * 60
+const seed = Number(COATCHECK_PROOF_SEED ?? (seconds === undefined ? 7 : Math.floor(Math.random() * 2 ** 31)))
 const chosen = COATCHECK_PROOF_ENGINES?.split(',') ?? ENGINES.map(({ name }) => name)
 
-const figures = ({ engine, seed, seconds, rounds, histories, calls, unknown, refused, looked, faults }: Report) =>
-  [
-    `${engine}: seed ${seed}, ${seconds.toFixed(0)} s, ${rounds} rounds, ${histories} histories, ${calls} calls,`,
-    `${unknown} of unknown outcome, ${refused} refused, ${looked} configurations looked at;`,
-    Object.entries(faults)
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([fault, times]) => `${fault} ${times}`)
-      .join(', ') || 'no faults',
-  ].join(' ')
+const figures = ({ faults, impossible: _, violations: __, engine, ...counts }: Report) =>
+  `${engine}: ${[...Object.entries(counts), ...Object.entries(faults)].map(([name, count]) => `${name} ${Math.round(count)}`).join(', ')}`
 
 let worker: CompiledWorker
 beforeAll(async () => {
-  worker = await compileWorker('../proof/engines/worker')
+  worker = await compileWorker('proof/engines/worker')
 }, 120_000)
 afterAll(() => worker?.remove())
 
 for (const engine of ENGINES.filter(({ name }) => chosen.includes(name)))
   describeEngine(engine.needs, `${engine.name} against the model`, () => {
     it('explains every answer that several processes got while it failed', {
-      timeout: (SECONDS + 300) * 1000,
+      timeout: ((seconds ?? 0) + 300) * 1000,
     }, async () => {
-      const seed =
-        COATCHECK_PROOF_SEED === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(COATCHECK_PROOF_SEED)
       let shown = performance.now()
       const report = await prove(engine, {
-        ...{ seed, seconds: SECONDS, worker: worker.path },
+        ...{ seed, seconds, worker: worker.path },
         onRound(sofar) {
-          if (!isLong || performance.now() - shown < 30_000) return
+          if (seconds === undefined || performance.now() - shown < 30_000) return
           shown = performance.now()
           console.log(figures(sofar))
         },
@@ -47,6 +39,6 @@ for (const engine of ENGINES.filter(({ name }) => chosen.includes(name)))
       const violations = report.violations.map(({ seed, cell, text }) => `seed ${seed}, cell ${cell}: ${text}`)
       for (const violation of violations) console.log(violation)
       expect(violations.join('\n\n')).toBe('')
-      expect(report.calls).toBeGreaterThan(20)
+      expect(report.histories).toBeGreaterThan(0)
     })
   })

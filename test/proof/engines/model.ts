@@ -188,25 +188,27 @@ function once(state: State, stage: Exclude<Stage, { verb: 'again' }>, rules: Rul
   const same = (answer: Answer): Way[] => [{ state, answer }]
   switch (stage.verb) {
     case 'read': {
-      const record = liveIn(state, stage.key, stage.now)
+      const record = new Draft(state).live(stage.key, stage.now)
       if (record !== undefined) return same(record)
       const left = state.forwards.get(stage.key)
       return same(left !== undefined && left.keptUntil > stage.now ? left.forward : null)
     }
     case 'update': {
       const { key, version, change, now } = stage
-      const live = liveIn(state, key, now)
+      const draft = new Draft(state)
+      const live = draft.live(key, now)
       if (live === undefined) return same('gone')
       if (live.version === version + 1 && live.writeId === change.writeId) return same('updated')
       if (live.version !== version) return same('conflict')
       const { data, writeId } = change
-      const written = { ...raised(live, change.seenAt, change.expiresAt), data, writeId, version: version + 1 }
+      const written = { ...draft.raised(live, change.seenAt, change.expiresAt), data, writeId, version: version + 1 }
       return [{ state: withRecord(state, written), answer: 'updated' }]
     }
     case 'touch': {
-      const live = liveIn(state, stage.key, stage.now)
+      const draft = new Draft(state)
+      const live = draft.live(stage.key, stage.now)
       if (live === undefined) return same('gone')
-      const written = raised(live, stage.seenAt, stage.expiresAt)
+      const written = draft.raised(live, stage.seenAt, stage.expiresAt)
       if (written.seenAt === live.seenAt && written.expiresAt === live.expiresAt) return same('touched')
       return [{ state: withRecord(state, written), answer: 'touched' }]
     }
@@ -287,8 +289,11 @@ function once(state: State, stage: Exclude<Stage, { verb: 'again' }>, rules: Rul
     }
     case 'unlink': {
       const draft = new Draft(state)
-      for (const key of stage.forwards) draft.forwards.delete(key)
-      return [{ state: draft.state, answer: stage.answer }]
+      const [first = '', ...forwards] = stage.forwards
+      draft.forwards.delete(first)
+      const over = { state: draft.state, answer: stage.answer }
+      // Where the next one fails, the others stay.
+      return forwards.length === 0 ? [over] : [over, { state: draft.state, next: { ...stage, forwards } }]
     }
     case 'deleteUser': {
       if (rules.endsUserInSteps === true)
@@ -316,17 +321,6 @@ function once(state: State, stage: Exclude<Stage, { verb: 'again' }>, rules: Rul
   }
 }
 
-const liveIn = (state: State, key: string, now: number): SessionRecord | undefined => {
-  const record = state.records.get(key)
-  return record !== undefined && record.expiresAt > now ? record : undefined
-}
-
-const raised = (record: SessionRecord, seenAt: number, expiresAt: number): SessionRecord => ({
-  ...record,
-  seenAt: Math.max(record.seenAt, seenAt),
-  expiresAt: Math.max(record.expiresAt, Math.min(expiresAt, record.absoluteExpiresAt)),
-})
-
 const withRecord = (state: State, record: SessionRecord): State => ({
   ...state,
   records: new Map(state.records).set(record.key, record),
@@ -334,9 +328,7 @@ const withRecord = (state: State, record: SessionRecord): State => ({
 
 /** The live records of one user and kind, by key. */
 export const livingOf = (state: State, userId: string, kind: SessionRecord['kind'], now: number) =>
-  [...state.records.values()].filter(
-    record => record.userId === userId && record.kind === kind && record.expiresAt > now,
-  )
+  new Draft(state).liveOf(userId, kind, now)
 
 /** What tells two versions of one record apart. */
 export const fingerprint = ({ key, version, writeId, seenAt, expiresAt, createdAt, data }: SessionRecord): string =>

@@ -1,6 +1,6 @@
 import { randomNumbers } from '../../../src/custom-store/random.ts'
 import { drawn, shrunk } from './mutate.ts'
-import { checkNoPollution, type Target } from './target.ts'
+import { checkNoPollution, type Target, wordsOf } from './target.ts'
 
 export interface Figures {
   readonly inputs: number
@@ -32,11 +32,11 @@ export async function search(
   const random = randomNumbers(seed)
   // Seeds were printed when a draw had 16 bits.
   const next = () => random() & 0xffff
-  const grown = [...corpus]
+  const [grown, words] = [[...corpus], wordsOf(target)]
   const kinds = new Set<string>()
   const { user, system } = process.cpuUsage()
   for (let count = 0; count < inputs; count += 1) {
-    const input = drawn(next, grown, target.tokens)
+    const input = drawn(next, grown, words)
     try {
       const answer = target.check(input)
       const kind = typeof answer === 'string' ? answer : await answer

@@ -3,17 +3,21 @@ import assert from 'node:assert/strict'
 /** Something that reads what others wrote. */
 export interface Target {
   readonly name: string
-  /** What is read, for the table of figures. */
-  readonly reads: string
   /** Inputs to begin with: sound ones, and ones that went wrong. */
   readonly corpus: readonly string[]
-  /** Words of the grammar. */
-  readonly tokens: readonly string[]
+  /** Words of the grammar that the corpus has not. */
+  readonly more: readonly string[]
   /**
    * Compares our answer with that of a reference; throws where they differ. Answers the kind of the outcome: an input with
    * a new one joins the corpus of the long form.
    */
   check(input: string): string | Promise<string>
+}
+
+/** The words that mutations put in. */
+export const wordsOf = ({ corpus, more }: Target): readonly string[] => {
+  const found = corpus.flatMap(text => text.match(/[\w-]+|[A-Za-z]+|\d+|[^A-Za-z\d]/gu) ?? [])
+  return [...new Set([...found, ...more])]
 }
 
 const BUILT_IN = [Object.prototype, Array.prototype, String.prototype, Function.prototype, Object]

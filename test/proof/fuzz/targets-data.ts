@@ -45,7 +45,6 @@ function survives(value: unknown, above: readonly object[]): unknown {
 
 const codec: Target = {
   name: 'codec',
-  reads: 'session data: any value into the codec, any text out of it',
   corpus: [
     '{s:an:b',
     '[123]',
@@ -68,7 +67,7 @@ const codec: Target = {
     'I',
     'Y',
   ],
-  tokens: [...VALUE_TOKENS, '"__proto__":', '{"a":', '}', '"', '\\u0000', ','],
+  more: [...VALUE_TOKENS, '"__proto__":', '{"a":', '\\u0000'],
   check(input) {
     const value = valueFrom(input)
     const expected = survives(value, [])
@@ -111,7 +110,6 @@ function jsonReference(value: unknown): string | undefined {
 
 const json: Target = {
   name: 'stringify',
-  reads: 'any value into `stringify`',
   corpus: [
     '{8:a',
     '[8b]',
@@ -132,7 +130,7 @@ const json: Target = {
     'U',
     '(((',
   ],
-  tokens: VALUE_TOKENS,
+  more: VALUE_TOKENS,
   check(input) {
     const value = valueFrom(input)
     let expected: string | undefined | null
@@ -193,8 +191,6 @@ function metaReference(stored: string): { meta: Meta; text: string } | null {
 
 const meta: Target = {
   name: 'meta',
-  reads:
-    'what stands beside the data: when the password was verified, the CSRF secret, the idle time, how many new IDs there were',
   corpus: [
     '{"theme":"dark"}',
     '@v1767225600000@{}',
@@ -208,7 +204,7 @@ const meta: Target = {
     '@t@',
     '@v99999999999999999@{}',
   ],
-  tokens: ['@', 'v', 'v-', 'c', 'i', 'n', 't', '-', '0', '9', 'Zk1vX0bq', CSRF, '1767225600000', '{}', '"', '\n', 'x'],
+  more: ['9', CSRF, '{}', '\n', 'x'],
   check(input) {
     const ours = unpackMeta(input)
     const reference = input.startsWith('@') ? metaReference(input) : { meta: {}, text: input }

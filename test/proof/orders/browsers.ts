@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import type { UserSession } from 'coatcheck'
 import { type AnyVisit, Jar, prepared, steps, type Scene as Tabs } from '../../support/parallel.ts'
-import { openTabs } from './requests.ts'
+import { openTabs, request, titled } from './requests.ts'
 import type { Scene } from './search.ts'
 import type { Data, Manager, World } from './world.ts'
 
@@ -67,13 +67,13 @@ export const BROWSER_PAIRS: readonly BrowserScene[] = (
 
 export function browsersOf(scene: BrowserScene): Scene {
   const { before, requests, processes = [0, 0], faults = 0 } = scene
-  const details = [processes.includes(1) ? 'in two processes' : '', faults > 0 ? `${faults} faults` : '']
   let browsers: readonly Tabs[]
   return {
-    name: [
+    name: titled(
       `a browser with ${before}: ${requests[0]} | ${requests[1]} of another browser of the user`,
-      ...details.filter(Boolean),
-    ].join(', '),
+      processes.includes(1) && 'in two processes',
+      faults > 0 && `${faults} faults`,
+    ),
     options: { faults, arrivesAtOnce: true },
     async prepare(world) {
       const one = { ...openTabs(world), ada }
@@ -91,15 +91,8 @@ export function browsersOf(scene: BrowserScene): Scene {
       for (const [index, name] of requests.entries()) {
         const tabs = browsers[index]!
         const visit = visitOf(tabs, processes[index]!)
-        world.act(
-          name,
-          () => stepOf(name)(visit, processes[index] === 0 ? tabs.sessions : tabs.other, tabs),
-          () => {
-            const lines = visit.finish().headers.getSetCookie()
-            world.canonical(lines.join())
-            return () => tabs.jar.apply(lines)
-          },
-        )
+        const sessions = processes[index] === 0 ? tabs.sessions : tabs.other
+        request(world, name, visit, tabs.jar, () => stepOf(name)(visit, sessions, tabs))
       }
     },
     judge: world => judge(world, browsers, { before, requests, processes, faults }),

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import type { Redeemed, Session, UserSession } from 'coatcheck'
 import type { SessionRecord } from 'coatcheck/custom-store'
+import { titled } from './requests.ts'
 import type { Scene } from './search.ts'
 import type { Actor, Data, Manager, World } from './world.ts'
 
@@ -127,16 +128,16 @@ export function sceneOf(scene: CallScene): Scene {
     isLimited = false,
     isAsked = false,
   } = scene
-  const details = [
-    processes.includes(1) ? 'in two processes' : '',
-    skew === 0 ? '' : `whose clocks are ${skew / 1000} s apart`,
-    isLimited ? 'of a user at a limit' : '',
-    isAsked ? 'where the application says the password version' : '',
-    faults > 0 ? `${faults} faults` : '',
-  ]
   let place: Place
   return {
-    name: [`${before}: ${calls.join(' | ')}`, ...details.filter(Boolean)].join(', '),
+    name: titled(
+      `${before}: ${calls.join(' | ')}`,
+      processes.includes(1) && 'in two processes',
+      skew !== 0 && `whose clocks are ${skew / 1000} s apart`,
+      isLimited && 'of a user at a limit',
+      isAsked && 'where the application says the password version',
+      faults > 0 && `${faults} faults`,
+    ),
     options: { faults },
     async prepare(world) {
       const passwordVersion = () => world.callback('the password version', () => 1)

@@ -6,6 +6,8 @@ import type { SessionImporter } from 'coatcheck/import'
 import { connectSid, cookieAt, type OldRecord, SECRET } from '../../support/old-sessions.ts'
 import { onlyHost } from '../../support/only-host.ts'
 import { type AnyVisit, Jar, steps } from '../../support/parallel.ts'
+import { OldStore } from './old-store.ts'
+import { titled } from './requests.ts'
 import type { Scene } from './search.ts'
 import { BEGIN, type Data, type Manager, type World } from './world.ts'
 
@@ -79,37 +81,6 @@ export const IMPORT_TRIPLES: readonly ImportScene[] = (
   ] as const
 ).map((requests): ImportScene => ({ before: 'an old session', requests, processes: [0, 1, 0] }))
 
-/** The store of the old service: each call waits, and what was given up here may still be done there. */
-class OldStore {
-  readonly records = new Map<string, string>()
-  readonly #world: World
-  readonly #isVisitor: boolean
-
-  constructor(world: World, isVisitor: boolean) {
-    this.#world = world
-    this.#isVisitor = isVisitor
-    this.put()
-  }
-
-  put(): void {
-    const user = this.#isVisitor ? {} : { userId: '42', name: 'ada', loginAt: LOGIN }
-    this.records.set(SID, JSON.stringify({ cookie: cookieAt(BEGIN), cart: ['tea'], ...user }))
-  }
-
-  async do<T>(what: string, run: () => T): Promise<T> {
-    return this.#world.callback(`the old store ${what}`, run, Number.POSITIVE_INFINITY)
-  }
-
-  get(sid: string, callback: (error: unknown, session?: unknown) => void): void {
-    const read = () => this.records.get(sid)
-    this.do('is read', read).then(text => callback(null, text === undefined ? undefined : JSON.parse(text)), callback)
-  }
-
-  destroy(sid: string, callback: (error?: unknown) => void): void {
-    this.do('ends it', () => void this.records.delete(sid)).then(() => callback(null), callback)
-  }
-}
-
 interface Node {
   readonly sessions: Manager
   readonly importer: SessionImporter<Data>
@@ -164,13 +135,17 @@ const oldCookie = [OLD_NAME, OLD.slice(OLD_NAME.length + 1)] as const
 
 export function importOf(scene: ImportScene): Scene {
   const { before, requests, processes = requests.map(() => 0), faults = 0 } = scene
-  const details = [processes.includes(1) ? 'in two processes' : '', faults > 0 ? `${faults} faults` : '']
   let place: Place
   return {
-    name: [`${before}: ${requests.join(' | ')}`, ...details.filter(Boolean)].join(', '),
+    name: titled(
+      `${before}: ${requests.join(' | ')}`,
+      processes.includes(1) && 'in two processes',
+      faults > 0 && `${faults} faults`,
+    ),
     options: { faults, arrivesAtOnce: true },
     async prepare(world) {
-      const old = new OldStore(world, before === "a visitor's old session")
+      const user = before === "a visitor's old session" ? {} : { userId: '42', name: 'ada', loginAt: LOGIN }
+      const old = new OldStore(world, SID, { cookie: cookieAt(BEGIN), cart: ['tea'], ...user })
       const nodes = [nodeOf(world, old), nodeOf(world, old)]
       place = { nodes, old, browser: jarWith(oldCookie), thief: jarWith(oldCookie) }
       const { browser, thief } = place

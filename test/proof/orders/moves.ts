@@ -3,12 +3,14 @@
 // was logged out stays so, also where an old node saves it late.
 import assert from 'node:assert/strict'
 import type { ConnectStore } from 'coatcheck/connect'
+import { OldStore } from './old-store.ts'
+import { titled } from './requests.ts'
 import type { Scene } from './search.ts'
 import type { Manager, World } from './world.ts'
 
 const SID = 'an-ID-of-the-old-middleware-0123'
 const nextOf = (index: number) => `the-ID-that-is-drawn-for-login-${index}`
-const OLD = JSON.stringify({ cookie: { originalMaxAge: null }, user: '42', a: 0, b: 0 })
+const OLD = { cookie: { originalMaxAge: null }, user: '42', a: 0, b: 0 }
 
 const NEW = ['a page view', 'a save of a', 'a save of b', 'a touch', 'a logout', 'a new ID'] as const
 export type MoveRequest = (typeof NEW)[number] | 'a late save of an old node' | 'a logout at an old node'
@@ -43,24 +45,6 @@ export const MOVE_TRIPLES: readonly MoveScene[] = (
     ['a page view', 'a page view', 'a logout at an old node'],
   ] as const
 ).map((requests): MoveScene => ({ requests }))
-
-class OldStore {
-  readonly records = new Map([[SID, OLD]])
-  readonly #world: World
-  constructor(world: World) {
-    this.#world = world
-  }
-  async do<T>(what: string, run: () => T): Promise<T> {
-    return this.#world.callback(`the old store ${what}`, run, Number.POSITIVE_INFINITY)
-  }
-  get(sid: string, callback: (error: unknown, session?: unknown) => void): void {
-    const read = () => JSON.parse(this.records.get(sid) ?? 'null')
-    this.do('is read', read).then(session => callback(null, session), callback)
-  }
-  destroy(sid: string, callback: (error?: unknown) => void): void {
-    this.do('ends it', () => void this.records.delete(sid)).then(() => callback(null), callback)
-  }
-}
 
 class Session {
   constructor(values: object) {
@@ -140,12 +124,15 @@ async function run(
 
 export function moveOf({ requests, faults = 0, isKoa = false }: MoveScene): Scene {
   let place: Place
-  const details = [isKoa ? ', in Koa' : '', faults > 0 ? `, ${faults} faults` : '']
   return {
-    name: `a session of the old store: ${requests.join(' | ')}${details.join('')}`,
+    name: titled(
+      `a session of the old store: ${requests.join(' | ')}`,
+      isKoa && 'in Koa',
+      faults > 0 && `${faults} faults`,
+    ),
     options: { faults },
     async prepare(world) {
-      const old = new OldStore(world)
+      const old = new OldStore(world, SID, OLD)
       place = { old, nodes: requests.map(() => nodeOf(world, old)) }
       world.notes = {
         get kept() {
@@ -186,7 +173,7 @@ async function judge(world: World, { nodes, old }: Place, requests: readonly Mov
   if (ends.length > 0) {
     // An event has told of a note that was refused.
     const isNoted = !events.some(event => event.type === 'store-error' && event.error.operation === 'create')
-    if (isNoted) old.records.set(SID, OLD)
+    if (isNoted) old.put()
     for (const node of [...nodes, fresh]) assert.equal(await sees(node), null, 'a logout is undone')
     assert.deepEqual(await fresh.sessions.list(42n), [], 'a session lives that was logged out')
     return

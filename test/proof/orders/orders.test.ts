@@ -5,11 +5,11 @@ import assert from 'node:assert/strict'
 import { describe, expect, it } from 'vitest'
 import { table } from '../../support/scripts/table.mjs'
 import { loadLibrary } from './library.ts'
-import { LONG, SHORT } from './scenes.ts'
+import { groupsOf } from './scenes.ts'
 import { type Report, searchAll, searchSome } from './search.ts'
 
 const minutes = Number(process.env.COATCHECK_ORDERS_MINUTES ?? 0)
-const groups = minutes > 0 ? LONG : SHORT
+const groups = groupsOf(minutes > 0)
 const runs = minutes > 0 ? Number.POSITIVE_INFINITY : 300
 const budget = minutes > 0 ? minutes * 60_000 : Number.POSITIVE_INFINITY
 const seed = Number(process.env.COATCHECK_ORDERS_SEED ?? 20_261_122)

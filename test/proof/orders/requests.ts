@@ -35,21 +35,34 @@ export interface RequestScene {
 const isLogIn = (name: string) => name.startsWith('a login')
 const isLogOut = (name: string) => name === 'a logout'
 
+/** A request of a browser: what it does, and what its response does to the cookies. */
+export function request(world: World, name: string, visit: AnyVisit, jar: Jar, run: () => Promise<unknown>): void {
+  world.act(name, run, () => {
+    const lines = visit.finish().headers.getSetCookie()
+    world.canonical(lines.join())
+    return () => jar.apply(lines)
+  })
+}
+
+/** The name of a scene, with what sets it apart. */
+export const titled = (name: string, ...details: readonly (string | false)[]): string =>
+  [name, ...details.filter(Boolean)].join(', ')
+
 /** Tabs of one browser. */
 export function tabsOf(scene: RequestScene): Scene {
   const { before, requests, processes, arrival = 'in order', faults = 0, isTenant = false } = scene
   const isTwo = processes?.includes(1) ?? false
-  const details = [
-    isTwo ? 'two processes' : '',
-    isTenant ? 'of a tenant' : '',
-    arrival === 'in order' ? '' : arrival,
-    faults > 0 ? `${faults} faults` : '',
-  ]
   let tabs: Tabs
   let visits: AnyVisit[]
   let heads: string[][]
   return {
-    name: [`a browser with ${before}: ${requests.join(' | ')}`, ...details.filter(Boolean)].join(', '),
+    name: titled(
+      `a browser with ${before}: ${requests.join(' | ')}`,
+      isTwo && 'two processes',
+      isTenant && 'of a tenant',
+      arrival !== 'in order' && arrival,
+      faults > 0 && `${faults} faults`,
+    ),
     options: { faults, arrivesAtOnce: arrival === 'in order' },
     async prepare(world) {
       tabs = openTabs(world, isTenant)
@@ -191,15 +204,7 @@ export function oneVisitOf(before: string, names: readonly string[]): Scene {
       await prepared[before]!(tabs)
       world.canonical(tabs.jar.header)
       const visit = tabs.visit()
-      world.act(
-        names.join(', '),
-        () => Promise.all(names.map(name => steps[name]!(visit, tabs))),
-        () => {
-          const lines = visit.finish().headers.getSetCookie()
-          world.canonical(lines.join())
-          return () => tabs.jar.apply(lines)
-        },
-      )
+      request(world, names.join(', '), visit, tabs.jar, () => Promise.all(names.map(name => steps[name]!(visit, tabs))))
     },
     async judge(world) {
       const { held, live } = await endingOf(world, tabs)
@@ -295,15 +300,7 @@ export function handshakesOf(before: string, requests: readonly string[]): Scene
       })
       for (const name of requests) {
         const visit = tabs.visit()
-        world.act(
-          name,
-          () => steps[name]!(visit, tabs),
-          () => {
-            const lines = visit.finish().headers.getSetCookie()
-            world.canonical(lines.join())
-            return () => tabs.jar.apply(lines)
-          },
-        )
+        request(world, name, visit, tabs.jar, () => steps[name]!(visit, tabs))
       }
     },
     async judge(world) {
@@ -329,11 +326,11 @@ export interface TheftScene {
 }
 
 /** A browser, and a thief with a copy of its cookies; both act at once. */
-export function theftOf({ stolen, request, thief }: TheftScene): Scene {
+export function theftOf({ stolen, request: asked, thief }: TheftScene): Scene {
   let tabs: Tabs
   let copied: Jar
   return {
-    name: `a thief with ${stolen} of a browser: ${request} | ${thief} of the thief`,
+    name: `a thief with ${stolen} of a browser: ${asked} | ${thief} of the thief`,
     options: { faults: 0, arrivesAtOnce: true },
     async prepare(world) {
       tabs = openTabs(world)
@@ -358,19 +355,11 @@ export function theftOf({ stolen, request, thief }: TheftScene): Scene {
       }
       world.canonical(jar.header + copied.header)
       for (const [name, own] of [
-        [request, jar],
+        [asked, jar],
         [thief, copied],
       ] as const) {
         const visit = tabs.visit(own.header)
-        world.act(
-          name,
-          () => steps[name]!(visit, tabs),
-          () => {
-            const lines = visit.finish().headers.getSetCookie()
-            world.canonical(lines.join())
-            return () => own.apply(lines)
-          },
-        )
+        request(world, name, visit, own, () => steps[name]!(visit, tabs))
       }
     },
     async judge(world) {
@@ -389,14 +378,14 @@ export function theftOf({ stolen, request, thief }: TheftScene): Scene {
         assert.equal(await sees(copied), null, 'a spent token still leads somewhere')
         assert.ok(alarms <= 1, 'one theft, several alarms')
         // The browser's own login or logout may have ended the series before, and so may a new session in its place.
-        const left = isLogIn(request) || isLogOut(request) || request === 'a new anonymous session'
+        const left = isLogIn(asked) || isLogOut(asked) || asked === 'a new anonymous session'
         if (!left) assert.equal(alarms, 1, 'a theft without an alarm')
         assert.deepEqual(await tabs.sessions.list(tabs.ada.id), [], 'what the stolen series began lives on')
-      } else if (isLogIn(request) || isLogOut(request)) {
+      } else if (isLogIn(asked) || isLogOut(asked)) {
         assert.equal(await sees(copied), null, 'the copy still leads somewhere')
         assert.deepEqual(await tabs.sessions.list(tabs.ada.id), [], 'the session that was left lives on')
       }
-      if (isLogIn(request)) assert.equal(await sees(tabs.jar), tabs.max.id, 'the browser is not logged in')
+      if (isLogIn(asked)) assert.equal(await sees(tabs.jar), tabs.max.id, 'the browser is not logged in')
     },
   }
 }

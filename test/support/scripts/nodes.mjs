@@ -18,8 +18,8 @@ const EXCLUDED = [
   'test/{guarantees,contract}/{redis,postgres,mariadb,two,wrong}*',
   'test/package/!(installed).test.ts',
   'test/package/*/**',
-  'test/{api/command,stories/examples,command,examples}/**',
-  'test/libraries/**/*stores.test.ts',
+  'test/{stories/examples,command,examples}/**',
+  'test/libraries/better-auth-stores.test.ts',
   'test/support/**',
 ]
 

@@ -75,9 +75,7 @@ if (process.argv.includes(INSTALL)) {
 const installed = new Map(existsSync(before) ? JSON.parse(readFileSync(before, 'utf8')) : await installAll())
 
 const report = join(results, 'recipes.json')
-const tests = wanted
-  .filter(name => installed.get(name)?.verdict === '')
-  .map(name => `test/stories/recipes/${name}.test.ts`)
+const tests = wanted.filter(name => installed.get(name)?.verdict === '').map(name => `test/recipes/${name}.test.ts`)
 const args = [...tests, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
 const status = tests.length > 0 ? vitest(args, { env }) : 1
 
@@ -86,7 +84,7 @@ const files = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')).test
 const rows = [['recipe', 'passed', 'failed', 'install, build', 'walk', 'verdict']]
 for (const name of wanted) {
   const { verdict = 'not installed', seconds = '-' } = installed.get(name) ?? {}
-  const file = files.find(one => one.name.endsWith(`/test/stories/recipes/${name}.test.ts`))
+  const file = files.find(one => one.name.endsWith(`/test/recipes/${name}.test.ts`))
   const all = file?.assertionResults ?? []
   const passed = all.filter(test => test.status === 'passed').length
   const walk = file ? `${((file.endTime - file.startTime) / 1000).toFixed(1)} s` : '-'

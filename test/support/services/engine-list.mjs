@@ -171,7 +171,5 @@ export const ENGINES = /** @type {const} */ ({
   // Beside the installed one, and Debian 12 alone has it: the table says so elsewhere, nothing fails.
   'chromium 150': { debian: null, optional: true, missing: missingDeviceChromium },
   nginx: { debian: 'nginx-light openssl', optional: false, missing: () => binaries('nginx', 'openssl') },
-  // Searches the states of a model, as a C program that it writes.
-  spin: { debian: 'spin gcc libc6-dev', optional: false, missing: () => binaries('spin', 'gcc') },
   curl: { debian: 'curl', optional: false, missing: () => binaries('curl') },
 })

@@ -181,7 +181,10 @@ export async function sharedRedisCluster(): Promise<RedisCluster> {
  * Moves slots between the masters without end, `window` of them at a time, all keys with them; every slot is in turn.
  * `stop` finishes the window and answers how many slots were moved.
  */
-export async function churn(cluster: RedisCluster, window = 400): Promise<{ stop(): Promise<number> }> {
+export async function churn(
+  cluster: RedisCluster,
+  window = 400,
+): Promise<{ moved(): number; stop(): Promise<number> }> {
   const { createClient } = await import('redis')
   const admins = await Promise.all(
     cluster.masters.map(async ({ port, cli }) => {
@@ -248,6 +251,7 @@ export async function churn(cluster: RedisCluster, window = 400): Promise<{ stop
     }
   })()
   return {
+    moved: () => moved,
     async stop() {
       ended = true
       await done

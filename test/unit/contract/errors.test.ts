@@ -2,7 +2,7 @@ import type { StoreOperation } from 'coatcheck/custom-store'
 import { expect, it } from 'vitest'
 import { isReading } from '../../../src/contract/errors.ts'
 
-it('a read, a list, a walk and a count write nothing, whatever went wrong; every other verb may have', () => {
+it('a read, a list, a walk and a count write nothing, whatever went wrong; every other method may have', () => {
   const verbs: Record<StoreOperation, boolean> = {
     create: false,
     read: true,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod'
 import { DataShape } from '../../../src/data/schema.ts'
+import { schemaOf } from '../../support/manager-kit.ts'
 
 const decode = (text: string) => JSON.parse(text) as unknown
 const shape = (options: object = {}) => new DataShape({ maxDataBytes: 16_384, ...options } as never)
@@ -61,13 +62,7 @@ it('data that a codec gives is shown frozen, whatever is in it, and a function i
 })
 
 it('an issue of a schema without a path is about the data as a whole', () => {
-  const schema = {
-    '~standard': {
-      version: 1,
-      vendor: 'mine',
-      validate: (value: object) => ('bad' in value ? { issues: [{ message: 'is bad' }] } : { value }),
-    },
-  }
+  const schema = schemaOf((value: object) => ('bad' in value ? { issues: [{ message: 'is bad' }] } : { value }))
   expect(() => shape({ schema }).encode({ bad: 1 })).toThrow(
     expect.objectContaining({ code: 'ERR_SESSION_DATA', message: 'data: is bad' }),
   )

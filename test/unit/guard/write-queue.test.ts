@@ -1,23 +1,33 @@
 import { describe, expect, it, vi } from 'vitest'
 import { WriteQueue } from '../../../src/guard/write-queue.ts'
 
-const later = () => performance.now() + 60_000
-const late = () => new Error('late')
 type Job<T> = Parameters<typeof WriteQueue.prototype.inTurn<T>>[3]
 
-const run = <T>(queue: WriteQueue, key: string, deadline: number, job: Job<T>, late: () => Error): Promise<T> =>
-  queue.inTurn(key, deadline, late, job)
+const later = () => performance.now() + 60_000
 const turn = () => new Promise<void>(resolve => setImmediate(resolve))
+const run = <T>(queue: WriteQueue, job: Job<T>, { key = 'key', deadline = later() } = {}): Promise<T> =>
+  queue.inTurn(key, deadline, () => new Error('late'), job)
+
+/** A writer that stays until it is told to leave. */
+function staying(queue: WriteQueue, begin = () => {}) {
+  let leave!: () => void
+  const done = run(queue, ({ latest }) => {
+    begin()
+    return new Promise<unknown>(resolve => {
+      leave = () => resolve(latest)
+    })
+  })
+  return { done, leave: () => leave() }
+}
 
 it('of a store that is per request, no writer waits for another', async () => {
   const queue = new WriteQueue(true)
-  const free: (() => void)[] = []
-  const stay = ({ latest }: { latest: unknown }) => new Promise(resolve => free.push(() => resolve(latest)))
-  const writers = [1, 2].map(() => run(queue, 'a', later(), stay, late))
-  expect(free).toHaveLength(2)
-  for (const leave of free) leave()
-  expect(await Promise.all(writers)).toEqual([null, null])
-  expect(await run(queue, 'a', later(), async () => 'at once', late)).toBe('at once')
+  const begin = vi.fn()
+  const writers = [1, 2].map(() => staying(queue, begin))
+  expect(begin).toHaveBeenCalledTimes(2)
+  for (const { leave } of writers) leave()
+  expect(await Promise.all(writers.map(({ done }) => done))).toEqual([null, null])
+  expect(await run(queue, async () => 'at once')).toBe('at once')
 })
 
 it('writers of one session take turns, in the order in which they came', async () => {
@@ -29,7 +39,7 @@ it('writers of one session take turns, in the order in which they came', async (
     log.push(`${name} ends`)
     return name
   }
-  const results = await Promise.all(['a', 'b', 'c'].map(name => run(queue, 'key', later(), job(name), late)))
+  const results = await Promise.all(['a', 'b', 'c'].map(name => run(queue, job(name))))
   expect(results).toEqual(['a', 'b', 'c'])
   expect(log).toEqual(['a begins', 'a ends', 'b begins', 'b ends', 'c begins', 'c ends'])
 })
@@ -37,59 +47,38 @@ it('writers of one session take turns, in the order in which they came', async (
 it('the first writer begins at once, and other sessions do not wait', async () => {
   const queue = new WriteQueue()
   const log: string[] = []
-  let free!: () => void
-  const slow = () => {
-    log.push('a begins')
-    return new Promise<void>(resolve => (free = resolve))
-  }
-  const first = run(queue, 'a', later(), slow, late).then(() => log.push('a is done'))
-  expect(log).toEqual(['a begins'])
-  const second = run(queue, 'a', later(), async () => log.push('a again'), late)
-  await run(queue, 'b', later(), async () => log.push('b'), late)
-  expect(log).toEqual(['a begins', 'b'])
-  free()
-  await Promise.all([first, second])
-  expect(log.slice(2).sort()).toEqual(['a again', 'a is done'])
+  const first = staying(queue, () => log.push('first'))
+  expect(log).toEqual(['first'])
+  const second = run(queue, async () => log.push('second'))
+  await run(queue, async () => log.push('another session'), { key: 'other' })
+  expect(log).toEqual(['first', 'another session'])
+  first.leave()
+  await Promise.all([first.done, second])
+  expect(log).toEqual(['first', 'another session', 'second'])
 })
 
 it('each writer finds what the one before it left', async () => {
   const queue = new WriteQueue()
   const seen: unknown[] = []
-  await Promise.all(
-    [1, 2, 3].map(number =>
-      run(
-        queue,
-        'key',
-        later(),
-        async turn => {
-          seen.push(turn.latest)
-          queue.note({ key: 'key', version: number } as never)
-        },
-        late,
-      ),
-    ),
-  )
+  const write = (version: number) =>
+    run(queue, async ({ latest }) => {
+      seen.push(latest)
+      queue.note({ key: 'key', version } as never)
+    })
+  await Promise.all([1, 2, 3].map(write))
   expect(seen).toEqual([null, { key: 'key', version: 1 }, { key: 'key', version: 2 }])
-  await run(queue, 'key', later(), async turn => seen.push(turn.latest), late)
+  await write(4)
   expect(seen.at(-1)).toBeNull()
 })
 
 it('a writer that fails does not hold up the others', async () => {
   const queue = new WriteQueue()
-  const results = await Promise.allSettled(
-    [0, 1, 2, 3].map(number =>
-      run(
-        queue,
-        'key',
-        later(),
-        async () => {
-          if (number % 2 === 0) throw new Error(`no ${number}`)
-          return number
-        },
-        late,
-      ),
-    ),
-  )
+  const write = (number: number) =>
+    run(queue, async () => {
+      if (number % 2 === 0) throw new Error(`no ${number}`)
+      return number
+    })
+  const results = await Promise.allSettled([0, 1, 2, 3].map(write))
   expect(results.map(result => (result.status === 'fulfilled' ? result.value : result.reason.message))).toEqual([
     'no 0',
     1,
@@ -101,31 +90,16 @@ it('a writer that fails does not hold up the others', async () => {
 it('who comes while the second of two writes waits for it too', async () => {
   const queue = new WriteQueue()
   const log: string[] = []
-  const free: (() => void)[] = []
-  const write = (name: string) =>
-    run(
-      queue,
-      'key',
-      later(),
-      () => {
-        log.push(name)
-        return new Promise<void>(resolve => free.push(resolve))
-      },
-      late,
-    )
-  const [first, second] = [write('first'), write('second')]
-  free.shift()!()
-  await first
+  const [first, second] = ['first', 'second'].map(name => staying(queue, () => log.push(name)))
+  first!.leave()
+  await first!.done
   await turn()
-  const third = write('third')
+  const third = run(queue, async () => log.push('third'))
   await turn()
   expect(log).toEqual(['first', 'second'])
-  free.shift()!()
-  await second
-  await turn()
-  expect(log).toEqual(['first', 'second', 'third'])
-  free.shift()!()
+  second!.leave()
   await third
+  expect(log).toEqual(['first', 'second', 'third'])
 })
 
 describe('a deadline', () => {
@@ -133,18 +107,17 @@ describe('a deadline', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     try {
       const queue = new WriteQueue()
-      let free!: () => void
-      const first = run(queue, 'key', later(), () => new Promise<void>(resolve => (free = resolve)), late)
+      const first = staying(queue)
       const [hurried, patient] = [1000, 2000].map(after =>
-        run(queue, 'key', performance.now() + after, async () => after, late).catch(error => error.message),
+        run(queue, async () => after, { deadline: performance.now() + after }).catch(error => error.message),
       )
       vi.advanceTimersByTime(999)
       expect(await Promise.race([hurried, 'waits'])).toBe('waits')
       vi.advanceTimersByTime(1)
       expect(await hurried).toBe('late')
       vi.advanceTimersByTime(999)
-      free()
-      await first
+      first.leave()
+      await first.done
       expect(await patient).toBe(2000)
       expect(vi.getTimerCount()).toBe(0)
     } finally {
@@ -152,47 +125,28 @@ describe('a deadline', () => {
     }
   })
 
-  it('ends the wait, and the job that was given up never runs', async () => {
-    const queue = new WriteQueue()
-    let free!: () => void
-    const first = run(queue, 'key', later(), () => new Promise<void>(resolve => (free = resolve)), late)
-    let ran = false
-    const second = run(
-      queue,
-      'key',
-      performance.now() + 5,
-      async () => {
-        ran = true
-      },
-      late,
-    )
-    const third = run(queue, 'key', later(), async () => 'third', late)
-    await expect(second).rejects.toThrow('late')
-    free()
-    await first
-    expect(await third).toBe('third')
-    expect(ran).toBe(false)
-  })
-
-  it('that is past already gives up as soon as there is a queue', async () => {
-    const queue = new WriteQueue()
-    let free!: () => void
-    const first = run(queue, 'key', later(), () => new Promise<void>(resolve => (free = resolve)), late)
-    await expect(run(queue, 'key', performance.now() - 1000, async () => {}, late)).rejects.toThrow('late')
-    free()
-    await first
+  it('ends the wait, also where it is past already, and the job that was given up never runs', async () => {
+    for (const left of [5, -1000]) {
+      const queue = new WriteQueue()
+      const first = staying(queue)
+      const job = vi.fn(async () => {})
+      const second = run(queue, job, { deadline: performance.now() + left })
+      const third = run(queue, async () => 'third')
+      await expect(second).rejects.toThrow('late')
+      first.leave()
+      await first.done
+      expect(await third).toBe('third')
+      expect(job).not.toHaveBeenCalled()
+    }
   })
 })
 
 it('a queue that is empty is forgotten', async () => {
   const queue = new WriteQueue()
-  const begunAtOnce = () => {
-    let begins = 0
-    // A job begins at once only where no other is in the queue.
-    run(queue, 'key', later(), async () => begins++, late)
-    return begins
-  }
-  await run(queue, 'key', later(), async () => {}, late)
+  await run(queue, async () => {})
   await turn()
-  expect(begunAtOnce()).toBe(1)
+  // A job begins at once only where no other is in the queue.
+  const begin = vi.fn()
+  staying(queue, begin)
+  expect(begin).toHaveBeenCalledOnce()
 })

@@ -27,38 +27,31 @@ it('the defaults in milliseconds are what the manager works with', () => {
 
 it('the options in milliseconds are what the manager works with', () => {
   const store = new MemoryStore()
-  const now = () => 7
-  expect(
-    resolveOptions({
-      store,
-      idleTimeout: '2h',
-      absoluteTimeout: '2h',
-      touchInterval: '1h',
-      storeTimeout: '3s',
-      maxPendingCalls: 7,
-      userIds: 'string',
-      maxDataBytes: 8,
-      limit: { max: 9, onLimit: 'refuse' },
-      rememberFor: '30d',
-      onTheft: 'invalidate-user',
-      sweepInterval: '10m',
-      now,
-    }),
-  ).toMatchObject({
-    store,
+  const given = {
+    storeTimeout: '3s',
+    rememberFor: '30d',
+    sweepInterval: '10m',
+    absoluteTimeout: '2h',
+    idleTimeout: '2h',
+  }
+  expect(resolveOptions({ store, ...given, touchInterval: '1h' } as never)).toMatchObject({
     idle: 7_200_000,
     absolute: 7_200_000,
     touchInterval: 3_600_000,
     storeTimeout: 3000,
-    maxPendingCalls: 7,
+    rememberFor: 2_592_000_000,
+    sweepInterval: 600_000,
+    minPasswordVersionLifetime: 86_400_000,
+  })
+  const others = {
     userIds: 'string',
     maxDataBytes: 8,
     limit: { max: 9, onLimit: 'refuse' },
-    rememberFor: 2_592_000_000,
     onTheft: 'invalidate-user',
-    sweepInterval: 600_000,
-    minPasswordVersionLifetime: 86_400_000,
-    now,
+  }
+  expect(resolveOptions({ store, ...others, maxPendingCalls: 7 } as never)).toMatchObject({
+    ...others,
+    maxPendingCalls: 7,
   })
   expect(resolveOptions({ store, sweepInterval: false }).sweepInterval).toBeNull()
   Object.defineProperty(store, 'sweep', { value: undefined })

@@ -1,13 +1,7 @@
-// What one process remembers of sessions that ended a moment ago, and what it does with it: the requests of one browser run
+// What one process remembers of sessions that ended a moment ago: the requests of one browser run
 // in parallel.
-import { SessionManager, type SessionOptions } from 'coatcheck'
-import { openVisit } from 'coatcheck/custom-server'
-import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { RecentlyEnded } from '../../../src/manager/recently-ended.ts'
-import { onlyHost } from '../../support/only-host.ts'
-
-const ada = { id: 1n, name: 'ada' }
 
 describe('what this process remembers of a session', () => {
   it('that got a new ID: nothing may begin under the old one, and the new one lives', () => {
@@ -54,52 +48,5 @@ describe('a flood of logouts with what was never there', () => {
       true,
       false,
     ])
-  })
-})
-
-describe('the cookie of a session', () => {
-  const setUp = (options: Partial<SessionOptions<Record<string, unknown>>> = {}) => {
-    const sessions = new SessionManager({
-      store: new MemoryStore(),
-      sweepInterval: false,
-      rememberFor: '30d',
-      ...options,
-    })
-    const visit = (cookie: string | null = null) =>
-      openVisit(sessions, { method: 'POST', secure: true, header: onlyHost, cookie })
-    const logIn = async (user = ada) => {
-      const visiting = visit()
-      return { visiting, session: await visiting.logIn({ user }) }
-    }
-    return { sessions, visit, logIn }
-  }
-  const sends = ({ cookies }: { cookies: readonly { name: string }[] }) =>
-    cookies.some(({ name }) => name === 'session_id')
-
-  it('is held back when its remember token was revoked, as a logout does', async () => {
-    const { sessions, visit, logIn } = setUp()
-    const token = await sessions.issueRememberToken((await logIn()).session)
-    const back = visit(`remember_token=${token}`)
-    await back.get()
-    expect(sends(back)).toBe(true)
-    await sessions.revokeRememberToken(token)
-    expect(back.cookies).toEqual([])
-  })
-
-  it('of a session that others ended is sent and finds nothing, and its browser may begin anew', async () => {
-    const { sessions, visit, logIn } = setUp({ limit: { max: 1 } })
-    const ends: ((key: string) => Promise<unknown>)[] = [
-      key => sessions.revoke(1n, key),
-      () => sessions.invalidateUser(1n),
-      () => logIn(),
-    ]
-    for (const end of ends) {
-      const { visiting, session } = await logIn()
-      await end(session.key)
-      expect(sends(visiting)).toBe(true)
-      const cookie = `session_id=${session.secret}`
-      expect(await visit(cookie).get()).toBeNull()
-      expect(await visit(cookie).update({ n: 1 })).toMatchObject({ data: { n: 1 } })
-    }
   })
 })

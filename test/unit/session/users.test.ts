@@ -1,6 +1,6 @@
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
-import { checkAnonymous, checkLogin, namespaceOf, passwordVersionOf, Users } from '../../../src/session/users.ts'
+import { checkAnonymous, checkLogin, namespaceOf, Users } from '../../../src/session/users.ts'
 
 const users = (namespace: string | null) => new Users({ userIds: 'bigint', store: new MemoryStore() }, namespace)
 
@@ -59,24 +59,6 @@ describe('a login', () => {
       ['passwordVersion', 'it belongs to user: { id, name, passwordVersion }'],
     ] as const)
       expect(() => checkLogin('create', { user: {}, [wrong]: 1 }), wrong).toThrow(advice)
-  })
-
-  it('says what is wrong with its user', () => {
-    const ownerOf = (user: unknown, verifiedAt?: unknown) =>
-      users(null).ownerOf({ user, verifiedAt } as never, Date.UTC(2026, 0, 1))
-    expect(ownerOf({ id: 0, name: '' })).toEqual({ userId: '0', userName: '', passwordVersion: null })
-    expect(ownerOf({ id: 0, name: 'x'.repeat(256), passwordVersion: 2 ** 32 - 1 }).passwordVersion).toBe(2 ** 32 - 1)
-    for (const user of [null, undefined, 'ada'])
-      expect(() => ownerOf(user)).toThrow(/^user: expected { id, name, passwordVersion\? }, got/)
-    for (const name of [7, null, 'x'.repeat(257), 'a\0', '\ud800'])
-      expect(() => ownerOf({ id: 1, name })).toThrow(
-        /^user\.name: expected text of at most 256 characters without NUL, got/,
-      )
-    for (const version of [-1, 1.5, 2 ** 32, '1'])
-      expect(() => ownerOf({ id: 1, name: 'ada', passwordVersion: version })).toThrow(
-        /^user\.passwordVersion: expected a whole number from 0 to 4294967295, got/,
-      )
-    expect(passwordVersionOf(undefined, 'version')).toBeNull()
   })
 
   it('was verified at an instant in milliseconds, at most as far ahead as clocks differ', () => {

@@ -1,7 +1,7 @@
 // The options that all SQL stores share, and the names that follow from them.
 import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { expect, it } from 'vitest'
-import { aBoolean, checkOptions } from '../../../src/text/check-options.ts'
+import { checkOptions } from '../../../src/text/check-options.ts'
 import { namesOf, optionsOf, type SqlStoreOptions } from '../../../stores/sql/base/schema.ts'
 import { MYSQL } from '../../../stores/sql/mysql/driver.ts'
 import { SQLITE } from '../../../stores/sql/sqlite/engine.ts'
@@ -12,6 +12,8 @@ const check = (options: object) => checkOptions(OPTIONS, options as SqlStoreOpti
 it('names the tables after the option, with the schema before both', () => {
   const names = namesOf({ table: 'visits', schema: 'auth' }, MYSQL)
   expect(names).toMatchObject({ sessions: '`auth`.`visits`', users: '`auth`.`visits_users`', schema: 'auth' })
+  const usual = { sessions: '"coatcheck_sessions"', users: '"coatcheck_sessions_users"', schema: null }
+  expect(namesOf({}, SQLITE)).toMatchObject(usual)
 })
 
 it('creates both tables, and their indexes, under these names', () => {
@@ -23,11 +25,6 @@ it('creates both tables, and their indexes, under these names', () => {
     'CREATE TABLE IF NOT EXISTS "visits_users"',
     'CREATE INDEX IF NOT EXISTS "visits_users_expires" ON "visits_users"',
   ])
-})
-
-it('has names of its own if none are given', () => {
-  const names = namesOf({}, SQLITE)
-  expect(names).toMatchObject({ sessions: '"coatcheck_sessions"', users: '"coatcheck_sessions_users"', schema: null })
 })
 
 it.each(['a', '_', 'A_9', 'x'.repeat(48)])('takes %s for the name of a table or schema', name => {
@@ -42,14 +39,3 @@ it.each(['', '9a', 'a-b', 'a b', 'a"b', 'a`b', 'a\n', ' a', 'ä', 'x'.repeat(49)
     expect(() => check({ schema: name })).toThrow(expected)
   },
 )
-
-it('takes no kind of user IDs, which the manager knows', () => {
-  expect(() => check({ userIds: 'string' })).toThrow('"userIds" is not an option; the SessionManager has it')
-})
-
-it('takes the options that only one store has beside those of all', () => {
-  const more = optionsOf<SqlStoreOptions & { prepare?: boolean }>('OneStore', { prepare: aBoolean })
-  expect(Object.keys(more.rules).sort()).toEqual(['prepare', 'schema', 'table'])
-  expect(() => checkOptions(more, { prepare: true })).not.toThrow()
-  expect(() => check({ prepare: true })).toThrow(/SqlStore/)
-})

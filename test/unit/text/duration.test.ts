@@ -1,5 +1,3 @@
-import { SessionManager } from 'coatcheck'
-import { MemoryStore } from 'coatcheck/stores/memory'
 import { expect, it } from 'vitest'
 import { aDuration, durationUpTo, milliseconds } from '../../../src/text/duration.ts'
 import { quote } from '../../../src/text/quote.ts'
@@ -50,26 +48,6 @@ it.each(bad.map(value => [quote(value), value]))('%s is refused with its value a
   expect(() => milliseconds(value as '1s', 'idleTimeout')).toThrow(
     `idleTimeout: expected a duration with its unit, such as '500ms', '30m' or '12h' (more than 0, at most 100 years), got ${quoted}`,
   )
-})
-
-it.each(['idleTimeout', 'absoluteTimeout', 'touchInterval', 'storeTimeout', 'rememberFor', 'sweepInterval'])(
-  'the option %s names itself and quotes a bare number',
-  name => {
-    const options = { store: new MemoryStore(), [name]: 1800 }
-    expect(() => new SessionManager(options)).toThrow(TypeError)
-    expect(() => new SessionManager(options)).toThrow(new RegExp(`^${name}: .*got 1800$`))
-  },
-)
-
-it('the grace of a renewal and the age of a login are durations too', async () => {
-  const sessions = new SessionManager({ store: new MemoryStore() })
-  const session = await sessions.create()
-  await expect(sessions.regenerate(session, { grace: 60 as never })).rejects.toThrow(/^grace: .*got 60$/)
-  await expect(sessions.regenerate(session, { grace: '121s' })).rejects.toThrow(
-    `grace: expected at most '2m', got "121s"`,
-  )
-  expect(() => sessions.isFresh(session, 10 as never)).toThrow(/^within: .*got 10$/)
-  await sessions.close()
 })
 
 it('an option that is a duration is checked as one, and may have an upper end', () => {

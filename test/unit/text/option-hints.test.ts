@@ -1,6 +1,6 @@
 // What is said of an option that other libraries have, or that belongs elsewhere: each hint names what to use instead.
 import { expect, it } from 'vitest'
-import { OPTION_HINTS, REMEMBER_COOKIE_HINTS } from '../../../src/text/option-hints.ts'
+import { OPTION_HINTS } from '../../../src/text/option-hints.ts'
 
 const INSTEAD: Record<string, string> = {
   'secret keys password signed algorithm': 'no secret is needed',
@@ -22,19 +22,4 @@ const INSTEAD: Record<string, string> = {
 
 it.each(Object.entries(INSTEAD))('%s: it says what to use instead', (names, instead) => {
   for (const name of names.split(' ')) expect(OPTION_HINTS[name], name).toContain(instead)
-})
-
-it('an option of another place is told where it belongs', () => {
-  const names =
-    'store idleTimeout absoluteTimeout touchInterval storeTimeout maxPendingCalls userIds schema initial maxDataBytes ' +
-    'codec getPasswordVersion limit rememberFor onTheft sweepInterval onEvent now ' +
-    'name hostPrefix lifetime sameSite domain path secure partitioned ' +
-    'cookie rememberCookie trustedOrigins trustedProxies isSecure'
-  for (const name of names.split(' '))
-    expect(OPTION_HINTS[name], name).toMatch(new RegExp(`^it belongs to .*\\{ ${name} \\}`))
-})
-
-it('what the cookie of the remember token shares with that of the session is set there, for both', () => {
-  expect(REMEMBER_COOKIE_HINTS.sameSite).toContain('{ cookie: { sameSite } }')
-  expect(REMEMBER_COOKIE_HINTS.store).toBeUndefined()
 })

@@ -1,0 +1,83 @@
+// What the command ends with, and whom it asks.
+import { existsSync, rmSync } from 'node:fs'
+import { SessionManager } from 'coatcheck'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
+import { describe, expect, it } from 'vitest'
+import { runCommand } from '../support/command.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { openSqlite, sqliteFile } from '../support/services/sqlite.ts'
+
+describe('a command line that is wrong', () => {
+  it.each([
+    [[], /^coatcheck: expected a command of ddl, .*\nSee coatcheck --help\.\n$/],
+    [['count'], /^coatcheck: no store is named: set COATCHECK_STORE_URL, or give --store URL\n/],
+    [['count', '--store', 'sqlite:a.db', '--prefix', 'a'], /^coatcheck: --prefix is for Redis alone\n/],
+    [['count', '--store', 'sqlite:a.db', '--timeout', '2h'], /^coatcheck: --timeout: expected a time of at most 1h/],
+    [
+      ['invalidate-user', '1', '--store', 'sqlite:a.db', '--min-password-version', 'x'],
+      /^coatcheck: --min-password-version: expected a whole number from 0 to 4294967295\n/,
+    ],
+    [['invalidate-all', '--store', 'sqlite:a.db'], /no one is here to be asked: give --yes\n/],
+    [
+      ['count', '--store', 'postgres://app:2024/s3cret@db/x'],
+      /^coatcheck: --store: there is an @ or a # after the host/,
+    ],
+  ])('%j ends with 2, before anything is opened', async (argv, message) => {
+    const { code, out, err } = await runCommand(argv)
+    expect([code, out, err]).toEqual([2, '', expect.stringMatching(message)])
+    expect(err).not.toContain('s3cret')
+    expect(existsSync('a.db')).toBe(false)
+  })
+})
+
+it('does not repeat what is secret in the URL of a store where the driver does', async () => {
+  const env = { COATCHECK_STORE_URL: 'postgres://ada@127.0.0.1:1/x?sslkey=hunter2.pem' }
+  const { code, out, err } = await runCommand(['count'], { env })
+  expect([code, out, err]).toEqual([
+    1,
+    '',
+    expect.stringMatching(/ENOENT \(the driver's message is not shown: it contain/),
+  ])
+  expect(err).not.toContain('hunter2')
+})
+
+it('prints its help, its release and the DDL without a store', async () => {
+  expect(await runCommand(['--help'])).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^Usage: coatcheck COMMAND/),
+  })
+  expect(await runCommand(['--version'])).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^\d+\.\d+\.\d+/),
+    err: '',
+  })
+  const ddl = await runCommand(['ddl', '--json'], { env: { COATCHECK_STORE_URL: 'sqlite:' } })
+  expect(JSON.parse(ddl.out)).toEqual({ ddl: SqliteStore.ddl() })
+})
+
+describeEngine('libsql', 'invalidate-all', () => {
+  it('asks first, and ends nothing unless the answer is yes', async () => {
+    const { file, remove } = sqliteFile()
+    const database = openSqlite('libsql', file)
+    try {
+      const store = new SqliteStore(database)
+      await store.migrate()
+      const sessions = new SessionManager({ store, sweepInterval: false })
+      await sessions.create({ user: { id: 42, name: 'ada' } })
+      const env = { COATCHECK_STORE_URL: `sqlite:${file}` }
+      const no = await runCommand(['invalidate-all'], { env, answer: 'no' })
+      expect([no.code, no.err]).toEqual([1, expect.stringMatching(/It ends 1 session, .*nothing was ended/s)])
+      expect(await runCommand(['count', '--json'], { env })).toMatchObject({ code: 0, out: '{"count":1}\n' })
+      expect(await runCommand(['invalidate-all'], { env, answer: ' YES ' })).toMatchObject({
+        code: 0,
+        out: '1 session ended.\n',
+      })
+      expect(await runCommand(['count', '--json'], { env })).toMatchObject({ code: 0, out: '{"count":0}\n' })
+      expect(await sessions.list(42)).toEqual([])
+    } finally {
+      database.close()
+      remove()
+      rmSync(file, { force: true })
+    }
+  })
+})

@@ -1,0 +1,161 @@
+// Passport 0.7 and express-session, both as they are on npm: only the store is ours.
+import type { SessionOptions } from 'coatcheck'
+import { connectStore } from 'coatcheck/connect'
+import express from 'express'
+import expressSession from 'express-session'
+import { Passport } from 'passport'
+import { Strategy } from 'passport-local'
+import { describe, expect, it } from 'vitest'
+import { SECRET } from '../support/connect/apps.ts'
+import { controlled, listen, makeManager } from './service.ts'
+
+const USERS = [
+  { id: '42', username: 'ada', passwordVersion: 3 },
+  { id: '18446744073709551615', username: 'max' },
+]
+type User = (typeof USERS)[number]
+const LOG_IN = 'username=ada&password=p'
+
+async function start({
+  serialize = user => user.id,
+  manager = {},
+}: {
+  serialize?: (user: User) => unknown
+  manager?: Partial<SessionOptions>
+} = {}) {
+  const made = makeManager(manager)
+  const passport = new Passport()
+  passport.use(
+    new Strategy((username, _password, done) => {
+      done(null, USERS.find(user => user.username === username) ?? false, { message: 'Wrong name or password.' })
+    }),
+  )
+  passport.serializeUser((user, done) => done(null, serialize(user as User)))
+  passport.deserializeUser((stored: unknown, done) => {
+    const id = String((stored as User).id ?? stored)
+    done(null, USERS.find(user => user.id === id) ?? false)
+  })
+  const app = express()
+  app.use(express.urlencoded({ extended: false }))
+  const store = connectStore(made.sessions)
+  app.use(expressSession({ store, secret: SECRET, resave: false, saveUninitialized: false }))
+  app.use(passport.session())
+  app.get('/', (request, response) => {
+    const { cart, messages } = request.session as any
+    response.json({ user: (request.user as User)?.username ?? null, id: request.sessionID, cart, messages })
+  })
+  app.post('/cart', (request, response) => {
+    ;(request.session as any).cart = ['tea']
+    response.end()
+  })
+  app.post('/login', passport.authenticate('local', { failureMessage: true }), (_request, response) => {
+    response.end()
+  })
+  const keeping = { keepSessionInfo: true } as object
+  app.post('/login-keep', passport.authenticate('local', keeping), (_request, response) => void response.end())
+  for (const [path, options] of [
+    ['/logout', {}],
+    ['/logout-keep', { keepSessionInfo: true }],
+  ] as const)
+    app.post(path, (request, response, next) => {
+      request.logout(options, error => (error ? next(error) : response.end()))
+    })
+  app.use(((error, _request, response, _next) => {
+    response.status(error.status ?? 500).json(error.message)
+  }) as express.ErrorRequestHandler)
+  const listening = await listen(app)
+  type Browser = ReturnType<typeof listening.browser>
+  const seenBy = async (one: Browser) => JSON.parse((await one.go('/')).body)
+  return { ...made, ...listening, store, seenBy }
+}
+
+describe('Passport', () => {
+  it('logs in under a new ID: the session that the browser had before is dead', async () => {
+    const { browser, sessions, store, seenBy } = await start()
+    const one = browser()
+    await one.post('/cart')
+    const copy = one.copy()
+    expect((await one.post('/login', LOG_IN)).status).toBe(200)
+    const { user, cart, id } = await seenBy(one)
+    expect({ user, cart }).toEqual({ user: 'ada', cart: undefined })
+    expect(await seenBy(copy)).toMatchObject({ user: null })
+    const session = await sessions.get(store.idOf(id))
+    expect(session).toMatchObject({ user: { id: 42n, name: 'ada' }, data: { passport: { user: '42' } } })
+    expect(await sessions.list(42n)).toMatchObject([{ key: session!.key }])
+  })
+
+  it('keeps what it is told to keep, at a login and at a logout', async () => {
+    const { browser, sessions, seenBy } = await start()
+    const one = browser()
+    await one.post('/cart')
+    await one.post('/login-keep', LOG_IN)
+    expect(await seenBy(one)).toMatchObject({ user: 'ada', cart: ['tea'] })
+    await one.post('/logout-keep')
+    expect(await seenBy(one)).toMatchObject({ user: null, cart: ['tea'] })
+    expect(await sessions.list(42n)).toEqual([])
+  })
+
+  it('logs out for good', async () => {
+    const { browser, sessions, seenBy } = await start()
+    const one = browser()
+    await one.post('/login', LOG_IN)
+    const copy = one.copy()
+    expect((await one.post('/logout')).status).toBe(200)
+    for (const each of [one, copy]) expect(await seenBy(each)).toMatchObject({ user: null })
+    expect(await sessions.list(42n)).toEqual([])
+  })
+
+  it('keeps the message of a failed login for the next page', async () => {
+    const { browser, seenBy } = await start()
+    const one = browser()
+    expect((await one.post('/login', 'username=eve&password=p')).status).toBe(401)
+    expect(await seenBy(one)).toMatchObject({ user: null, messages: ['Wrong name or password.'] })
+  })
+
+  it('answers a logout with 503 while the store fails, and nobody is logged in with the old cookie', async () => {
+    const { store, control } = controlled()
+    const { browser, seenBy } = await start({ manager: { store } })
+    const one = browser()
+    await one.post('/login', LOG_IN)
+    const copy = one.copy()
+    control.failing.add('delete')
+    expect((await one.post('/logout')).status).toBe(503)
+    control.failing.clear()
+    for (const each of [one, copy]) expect(await seenBy(each)).toMatchObject({ user: null })
+  })
+})
+
+describe('the password version of Passport’s user', () => {
+  it.each([
+    ['an ID', ({ id }: User) => id],
+    ['an object', ({ id, username, passwordVersion }: User) => ({ id, username, passwordVersion })],
+  ])('is known if serializeUser gives %s', async (_, serialize) => {
+    const { browser, sessions, seenBy } = await start({ serialize, manager: { getPasswordVersion: () => 3 } })
+    const one = browser()
+    expect((await one.post('/login', LOG_IN)).status).toBe(200)
+    expect(await seenBy(one)).toMatchObject({ user: 'ada' })
+    const [session] = await sessions.list(42n)
+    expect(session!.user).toEqual({ id: 42n, name: 'ada' })
+    expect(session!.user!.passwordVersion).toBe(3)
+    await sessions.invalidateUser(42n, { minPasswordVersion: 3 })
+    expect((await one.post('/login', LOG_IN)).status).toBe(200)
+    await sessions.invalidateUser(42n, { minPasswordVersion: 4 })
+    expect((await one.post('/login', LOG_IN)).status).toBe(401)
+    expect(await seenBy(one)).toMatchObject({ user: null })
+  })
+})
+
+describe('a serializeUser', () => {
+  it.each([
+    ['something without an ID', { sub: 'somebody' }, 'userOf: data =>'],
+    ['a bigint, which JSON has not', 42n, 'BigInt'],
+    ['what is no ID of the manager', 'ada', 'user ID: expected a bigint'],
+  ])('that gives %s is an error that says so, and nobody is logged in', async (_, stored, message) => {
+    const { browser, sessions } = await start({ serialize: () => stored })
+    expect(await browser().post('/login', LOG_IN)).toMatchObject({
+      status: 500,
+      body: expect.stringContaining(message),
+    })
+    expect(await sessions.count()).toBe(0)
+  })
+})

@@ -1,0 +1,201 @@
+// express-session as it is on npm, with our store, around handlers on a real server, and browsers that keep their cookies.
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { SessionError, SessionManager, type SessionOptions, type Store } from 'coatcheck'
+import { type ConnectStoreOptions, connectStore } from 'coatcheck/connect'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import expressSession, { type SessionOptions as MiddlewareOptions } from 'express-session'
+import { afterEach } from 'vitest'
+import { called, SECRET } from '../support/connect/apps.ts'
+import { counting, jar, type Reply, sender } from '../support/edge-service.ts'
+
+/** What older middleware finds at a request: nothing of it is typed. */
+export type OldRequest = IncomingMessage & { session: any; sessionID: any } & Record<string, any>
+export type OldHandler = (request: OldRequest, response: ServerResponse, next: (error?: unknown) => void) => unknown
+
+const open: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  while (open.length > 0) await open.pop()!()
+})
+
+/** A store whose verbs can be stopped, or made to fail. */
+export function controlled(inner: Store = new MemoryStore()) {
+  const control = {
+    failing: new Set<string>(),
+    /** Awaited before each call of a verb. */
+    before: async (_verb: string): Promise<void> => {},
+  }
+  const store = new Proxy(inner, {
+    get(target, name) {
+      const value = Reflect.get(target, name, target)
+      if (typeof value !== 'function') return value
+      if (name === 'shard' || name === 'close' || name === 'sweep') return value.bind(target)
+      return async (...values: unknown[]) => {
+        await control.before(String(name))
+        if (control.failing.has(String(name))) throw new Error(`${String(name)} fails`)
+        return Reflect.apply(value, target, values)
+      }
+    },
+  })
+  return { store, control }
+}
+
+export type AnyManager = SessionManager<Record<string, unknown>, 'bigint'>
+
+export function makeManager(options: Partial<SessionOptions> = {}) {
+  const { store, calls } = counting(options.store ?? new MemoryStore())
+  const clock = { now: 1_800_000_000_000 }
+  const events: string[] = []
+  const sessions: AnyManager = new SessionManager({
+    now: () => clock.now,
+    onEvent: event => events.push(event.type),
+    sweepInterval: false,
+    ...options,
+    store,
+  })
+  open.push(() => sessions.close())
+  return { sessions, calls, clock, events }
+}
+
+/** One browser: it sends what it was given, and keeps the cookies of all answers in the order in which they came. */
+export class Browser {
+  readonly #send: ReturnType<typeof sender>
+  readonly cookies: Map<string, string>
+
+  constructor(send: ReturnType<typeof sender>, cookies: Iterable<[string, string]> = []) {
+    this.#send = send
+    this.cookies = new Map(cookies)
+  }
+
+  /** Somebody with a copy of the cookies; `at`: who comes to another service with them. */
+  copy(at: Browser = this): Browser {
+    return new Browser(at.#send, this.cookies)
+  }
+
+  get cookie(): string {
+    return [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+  }
+
+  async go(path: string, method = 'GET', body?: string): Promise<Reply> {
+    const { cookie } = this
+    const headers = {
+      ...(cookie && { cookie }),
+      ...(body !== undefined && {
+        'content-type': 'application/x-www-form-urlencoded',
+        'content-length': `${body.length}`,
+      }),
+    }
+    const reply = await this.#send(path, { method, headers, ...(body !== undefined && { body }) })
+    for (const line of reply.cookies) {
+      const [name, value] = line.split(';')[0]!.split('=') as [string, string]
+      if (jar([line]) === '') this.cookies.delete(name)
+      else this.cookies.set(name, value)
+    }
+    return reply
+  }
+
+  post(path: string, body = '') {
+    return this.go(path, 'POST', body)
+  }
+
+  /** The data of the session. */
+  async read() {
+    return JSON.parse((await this.go('/read')).body)
+  }
+}
+
+/** Any listener of node:http on a port of its own. */
+export async function listen(listener: (request: IncomingMessage, response: ServerResponse) => unknown) {
+  const server = createServer(listener)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  open.push(async () => {
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  })
+  return { port, server, browser: () => new Browser(sender(port)) }
+}
+/** An ID such as a middleware draws. */
+export const sidOf = (name: string) => Buffer.from(name.padEnd(24, name)).toString('base64url').slice(0, 32)
+
+/** By the key `user` of the data. */
+export const userOf: NonNullable<ConnectStoreOptions['userOf']> = ({ user }) =>
+  user === undefined || user === null ? null : typeof user === 'object' ? user : { id: user }
+
+export function makeStore(options: Partial<SessionOptions> = {}, more: ConnectStoreOptions = { userOf }) {
+  const made = makeManager(options)
+  return { ...made, store: connectStore(made.sessions, more as object) }
+}
+
+interface Setup {
+  readonly manager?: Partial<SessionOptions>
+  readonly middleware?: Partial<MiddlewareOptions>
+}
+
+/** The service of `HANDLERS`, and of others. */
+export async function serve(
+  more: Record<string, OldHandler> = {},
+  { manager = {}, middleware = {} }: Setup = {},
+  made = makeStore(manager),
+) {
+  const handlers = { ...HANDLERS, ...more }
+  const errors: unknown[] = []
+  const session = expressSession({
+    store: made.store,
+    secret: SECRET,
+    resave: false,
+    saveUninitialized: false,
+    ...middleware,
+  }) as any
+  const listening = await listen((request, response) => {
+    const answer = (error: unknown) => {
+      errors.push(error)
+      if (response.headersSent) return
+      response.statusCode = error instanceof SessionError ? error.status : 500
+      response.end(error instanceof SessionError ? error.code : String(error))
+    }
+    session(request, response, (error: unknown) => {
+      if (error) return answer(error)
+      const path = new URL(request.url!, 'http://localhost').pathname
+      Promise.resolve()
+        .then(() => handlers[path]!(request as OldRequest, response, answer))
+        .catch(answer)
+    })
+  })
+  return { ...made, ...listening, errors }
+}
+
+/** What a service has anyway. `?user=`, `?key=` and `?value=` say what is written. */
+export const HANDLERS: Record<string, OldHandler> = {
+  '/login': async (request, response) => {
+    await called(callback => request.session.regenerate(callback))
+    request.session.user = queryOf(request).get('user')
+    await called(callback => request.session.save(callback))
+    response.end(request.sessionID)
+  },
+  '/login-in-place': (request, response) => {
+    request.session.user = queryOf(request).get('user')
+    response.end(request.sessionID)
+  },
+  '/logout': async (request, response) => {
+    await called(callback => request.session.destroy(callback))
+    response.end('logged out')
+  },
+  '/forget-user': (request, response) => {
+    delete request.session.user
+    response.end()
+  },
+  '/write': (request, response) => {
+    request.session[queryOf(request).get('key')!] = queryOf(request).get('value')
+    response.end(request.sessionID)
+  },
+  '/read': (request, response) => {
+    const { cookie, ...data } = request.session
+    response.end(JSON.stringify(data))
+  },
+}
+
+export const queryOf = (request: OldRequest) => new URL(request.url!, 'http://localhost').searchParams

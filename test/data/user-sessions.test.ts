@@ -1,0 +1,164 @@
+// updateUserSessions: the same keys for all sessions of a user, such as a role.
+import type { Session, SessionManager } from 'coatcheck'
+import { expect, it } from 'vitest'
+import { faults } from '../support/barrier-store.ts'
+import { grace, other, setUp, times, user } from '../support/manager-kit.ts'
+import { MINUTE } from '../support/test-clock.ts'
+
+const admin = { role: 'admin' }
+
+async function withSessions(count: number, options: object = {}) {
+  const at = setUp(options)
+  const made: Session[] = []
+  for (const index of times(count)) made.push(await at.sessions.create({ user, data: { index } }))
+  at.store.reset()
+  const roles = async () => Promise.all(made.map(async ({ secret }) => (await at.sessions.get(secret))?.data.role))
+  return { ...at, made, roles }
+}
+
+it('writes to each live session of the user, to those of no one else, and prolongs none', async () => {
+  const { sessions, clock, made } = await withSessions(2, { rememberFor: '30d' })
+  const tenant = sessions.namespace('acme')
+  const others = await sessions.create({ user: other })
+  const theirs = await tenant.create({ user })
+  await sessions.issueRememberToken(made[0] as never)
+  clock.advance(10 * MINUTE)
+  expect(await sessions.updateUserSessions(1, admin)).toBe(2)
+  for (const each of made) {
+    const { seenAt, expiresAt, csrfToken } = each
+    const now = await sessions.get(each.secret, { touch: false })
+    expect(now).toMatchObject({ data: { ...each.data, ...admin }, seenAt, expiresAt, csrfToken })
+  }
+  expect((await sessions.get(others.secret))?.data).toEqual({})
+  expect((await tenant.get(theirs.secret))?.data).toEqual({})
+  expect(await tenant.updateUserSessions(1n, { role: 'guest' })).toBe(1)
+  expect((await sessions.list(1)).map(({ data }) => data.role)).toEqual(['admin', 'admin'])
+})
+
+it('costs one list, and a write for each session', async () => {
+  const { sessions, store } = await withSessions(3)
+  expect(await sessions.updateUserSessions(1, admin)).toBe(3)
+  expect(store.counts()).toEqual({ listUser: 1, update: 3 })
+  store.reset()
+  expect(await sessions.updateUserSessions(2, admin)).toBe(0)
+  expect(store.counts()).toEqual({ listUser: 1 })
+})
+
+type Renewal = (sessions: SessionManager, session: any) => Promise<any>
+it.each<[string, Renewal]>([
+  ['gets a new ID', (sessions, session) => sessions.regenerate(session)],
+  ['gets a new ID with a grace', (sessions, session) => sessions.regenerate(session, grace)],
+  [
+    'gets two new IDs',
+    async (sessions, session) => sessions.regenerate(await sessions.regenerate(session, grace), grace),
+  ],
+  ['is updated', (sessions, session) => sessions.update(session, admin)],
+])('reaches a session that %s meanwhile, at whichever point', async (_, renew) => {
+  for (const point of times(3))
+    for (const when of ['before', 'after'] as const) {
+      const { sessions, store, manager, made } = await withSessions(2)
+      for (const _ of times(point)) store.next('any', proceed => proceed())
+      const pause = store.pause('any', when)
+      const updating = sessions.updateUserSessions(1, { n: 7 })
+      await pause.reached
+      const renewed = await renew(manager(), made[0])
+      pause.resume()
+      expect(await updating, `${when} call ${point + 1}`).toBe(2)
+      for (const { secret } of [renewed, made[1]])
+        expect((await manager().get(secret))?.data.n, `${when} call ${point + 1}`).toBe(7)
+    }
+})
+
+it('reaches a session that gets 30 new IDs before its keys are set', async () => {
+  const { sessions, store, manager, made } = await withSessions(1)
+  let last = made[0]!
+  store.next('listUser', async proceed => {
+    const list = await proceed()
+    for (const _ of times(30)) last = (await manager().regenerate(last))!
+    return list
+  })
+  expect(await sessions.updateUserSessions(1, admin)).toBe(1)
+  expect((await sessions.get(last.secret))?.data).toEqual({ index: 0, ...admin })
+})
+
+it('counts a session once that is listed under its old ID and its new one', async () => {
+  const { sessions, store, made } = await withSessions(2)
+  // As a store answers that lists in pieces: what it read first is no more when it reads the rest.
+  store.next('listUser', async proceed => {
+    const before = await proceed()
+    await sessions.regenerate(made[0]!, grace)
+    return [...(await proceed()), before.find(({ key }: { key: string }) => key === made[0]!.key)]
+  })
+  expect(await sessions.updateUserSessions(1, admin)).toBe(2)
+  for (const { data } of await sessions.list(1)) expect(data.role).toBe('admin')
+})
+
+it('loses nothing of what others write beside it', async () => {
+  const { sessions, manager, made } = await withSessions(1)
+  const increment = (data: any) => void data.index++
+  const writes = [sessions, manager()].flatMap(each =>
+    times(5).flatMap(() => [each.updateUserSessions(1, admin), each.update(made[0]!, increment)] as Promise<unknown>[]),
+  )
+  await Promise.all(writes)
+  expect((await sessions.get(made[0]!.secret))?.data).toEqual({ index: 10, ...admin })
+})
+
+it('does not count a session that ends meanwhile, and revives none', async () => {
+  const { sessions, store, made } = await withSessions(1)
+  const pause = store.pause('update', 'before')
+  const updating = sessions.updateUserSessions(1, admin)
+  await pause.reached
+  await sessions.destroy(made[0]!)
+  pause.resume()
+  expect(await updating).toBe(0)
+  expect(await sessions.list(1)).toEqual([])
+})
+
+it('removes a key that is set to undefined', async () => {
+  const { sessions, made } = await withSessions(1)
+  expect(await sessions.updateUserSessions(1, { index: undefined, ...admin })).toBe(1)
+  expect((await sessions.get(made[0]!.secret))?.data).toEqual(admin)
+})
+
+it('does no harm when it is repeated, and lets what is stored grow no further', async () => {
+  const { sessions, store, clock, made, roles } = await withSessions(2)
+  const stored = async () => ((await store.inner.read(made[0]!.key, { now: clock() })) as { data: string }).data
+  await sessions.updateUserSessions(1, admin)
+  const once = await stored()
+  for (const _ of times(5)) expect(await sessions.updateUserSessions(1, admin)).toBe(2)
+  expect(await stored()).toBe(once)
+  expect(await roles()).toEqual(['admin', 'admin'])
+})
+
+it('goes on where one session cannot hold the keys, which is told when the others have them', async () => {
+  const { sessions, made, roles } = await withSessions(12, { maxDataBytes: 100 })
+  for (const index of [0, 5, 10]) await sessions.update(made[index]!, { text: 'x'.repeat(75) })
+  await expect(sessions.updateUserSessions(1, admin)).rejects.toMatchObject({ code: 'ERR_SESSION_DATA' })
+  expect(await roles()).toEqual(made.map((_, index) => (index % 5 === 0 ? undefined : 'admin')))
+})
+
+it('begins no further write after one that the store failed at', async () => {
+  const { sessions, store } = await withSessions(40)
+  store.every('update', faults.rejects)
+  await expect(sessions.updateUserSessions(1, admin)).rejects.toMatchObject({
+    code: 'ERR_SESSION_STORE',
+    operation: 'update',
+  })
+  // As many as are under way at once.
+  expect(store.counts()).toEqual({ listUser: 1, update: 8 })
+})
+
+it('refuses what is not keys to set, such as a function: a repeated call would run it again', async () => {
+  const { sessions } = await withSessions(1)
+  for (const wrong of [undefined, null, 'admin', [], 7, () => {}])
+    await expect(sessions.updateUserSessions(1, wrong as never)).rejects.toThrow(
+      'updateUserSessions: expected keys to set, got ',
+    )
+  await expect(sessions.updateUserSessions('1' as never, {})).rejects.toThrow('user ID: expected')
+})
+
+it('leaves alone a session that the password version of the application refuses', async () => {
+  const { sessions } = setUp({ getPasswordVersion: () => 2 })
+  for (const passwordVersion of [1, 2]) await sessions.create({ user: { ...user, passwordVersion } })
+  expect(await sessions.updateUserSessions(1, admin)).toBe(1)
+})

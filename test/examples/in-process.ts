@@ -1,0 +1,72 @@
+// The example service in this process, so that a test can hold the clock and break the store, with passwords that are cheap to try.
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { type Duration, SessionManager, type Store } from 'coatcheck'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { expect } from 'vitest'
+import { createApp } from '../../examples/server/app.mjs'
+import { openUsers } from '../../examples/server/users.mjs'
+import { CHEAP, Client, PASSWORD } from '../support/example-service.ts'
+
+export type InProcess = Awaited<ReturnType<typeof openService>>
+
+/** A test machine may stand still for a second: only a store that hangs is given up sooner than after `storeTimeout`. */
+export async function openService(storeTimeout: Duration = '30s') {
+  const at = {
+    /** How far the clock is ahead, in ms. */
+    later: 0,
+    /** Runs before a store call; what it throws, the store throws. */
+    fault: null as ((method: string) => unknown) | null,
+    /** Runs when a password has been verified, before the service hears of it. */
+    verified: null as (() => unknown) | null,
+  }
+  const { authenticate, ...users } = await openUsers(CHEAP)
+  const store = new Proxy<Store>(new MemoryStore(), {
+    get(target, name: keyof Store) {
+      const method = target[name]
+      if (typeof method !== 'function') return method
+      if (name === 'shard' || name === 'close') return method.bind(target)
+      return async (...all: never[]) => {
+        await at.fault?.(name)
+        return (method as (...all: never[]) => unknown).apply(target, all)
+      }
+    },
+  })
+  const begun = Date.now()
+  const now = () => begun + at.later
+  const sessions = new SessionManager({
+    store,
+    initial: () => ({ label: '' }),
+    rememberFor: '30d',
+    storeTimeout,
+    now,
+    sweepInterval: false,
+  })
+  const held: typeof users & { authenticate: typeof authenticate } = {
+    ...users,
+    async authenticate(...credentials) {
+      const user = await authenticate(...credentials)
+      await at.verified?.()
+      return user
+    },
+  }
+  const server = createServer(createApp({ sessions, users: held })).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${(server.address() as { port: number }).port}`
+  return {
+    at,
+    now,
+    url,
+    sessions,
+    client: (agent?: string) => new Client(url, agent),
+    async loggedIn(agent?: string, remember?: boolean, name = 'ada') {
+      const browser = new Client(url, agent)
+      expect((await browser.login(name, PASSWORD, remember)).status).toBe(200)
+      return browser
+    },
+    stop() {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}

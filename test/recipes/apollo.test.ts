@@ -1,0 +1,3 @@
+import { walkGraphql } from './graphql.ts'
+
+walkGraphql('Apollo Server', 'apollo', 3)

@@ -1,0 +1,3 @@
+import { walkGraphql } from './graphql.ts'
+
+walkGraphql('GraphQL Yoga', 'graphql-yoga', 101)

@@ -1,0 +1,272 @@
+// A server that dies, a network that loses answers or stalls, pools and locks that others hold: each call ends by its deadline
+// with an error that says whether something may have been written, nothing runs late, and nothing is left behind.
+import type { Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { expect, it, vi } from 'vitest'
+import { collectGarbage } from '../support/collect-garbage.ts'
+import { soon, within } from '../support/deadlines.ts'
+import { failure } from '../support/failure.ts'
+import { until } from '../support/services/process.ts'
+import { onClients } from './proxied.ts'
+import { anonymous, isLive, NOW, newKey, newWriteId, record } from './records.ts'
+
+/** A call that is to be given up, and one that has to succeed. */
+const short = (ms = 300) => ({ now: NOW, deadline: within(ms) })
+const call = () => ({ now: NOW, deadline: soon() })
+const change = () => ({ data: '"late"', seenAt: NOW + 5, expiresAt: NOW + 9e6, writeId: newWriteId() })
+const everybody = { minPasswordVersion: 3, minPasswordVersionUntil: NOW + 1e9 }
+const forward = { salt: 'c2FsdA', until: NOW }
+
+type Write = (store: Store, one: SessionRecord, other: SessionRecord, when: ReturnType<typeof call>) => Promise<unknown>
+/** Those that make a session live come too late one day; those that end one never do. */
+const LATE: Record<string, Write> = {
+  update: (store, one, _, when) => store.update(one.key, 1, change(), when),
+  login: (store, _, other, when) => store.create(other, when),
+  'new anonymous session': (store, _, { key }, when) => store.create(anonymous({ key }), when),
+  'new ID': (store, one, other, when) => store.replace(one.key, 1, other, {}, when),
+  'new ID with a forward': (store, one, other, when) => store.replace(one.key, 1, other, { forward }, when),
+}
+const WHENEVER: Record<string, Write> = {
+  touch: (store, one, _, when) => store.touch(one.key, NOW + 5, NOW + 9e6, when),
+  logout: (store, one, _, when) => store.delete(one.key, when),
+  'logout everywhere': (store, one, _, when) => store.deleteUser(one.userId!, everybody, when),
+}
+const logOut = WHENEVER['logout everywhere']!
+
+let users = 7000
+/** Two sessions of a new user, of which the first is stored. */
+async function begun(store: Store) {
+  const userId = `${++users}`
+  const [one, other] = [record({ userId }), record({ userId })]
+  await store.create(one, call())
+  return { one, other, userId }
+}
+
+/** Works while the clock of this process is behind: a network that delivers a write late is told by the same difference. */
+async function behind<T>(ms: number, work: () => Promise<T>): Promise<T> {
+  const real = Date.now.bind(Date)
+  const clock = vi.spyOn(Date, 'now').mockImplementation(() => real() - ms)
+  return work().finally(() => clock.mockRestore())
+}
+
+onClients('an outage seen through', (get, name) => {
+  it('is an error by the deadline while the server is dead, and is over by itself', async () => {
+    const { open, server } = get()
+    const { store } = open({ direct: true })
+    const { one, other } = await begun(store)
+    await server.kill()
+    const calls = [...Object.values(LATE), ...Object.values(WHENEVER)].map(
+      write => () => write(store, one, other, short()),
+    )
+    calls.push(
+      async () => store.read(one.key, short()),
+      () => store.listUser('42', 'session', short()),
+      () => store.sweep!(10, short()),
+    )
+    // The processes of PostgreSQL's connections outlive it by a moment.
+    await until('the end of the last connection', () => Promise.all(calls.map(each => failure(each()))))
+    await server.restart()
+    await until('an answer', async () => expect(await isLive(store, one.key)).toBe(true))
+  })
+
+  it('says that an update may have been applied when its answer is lost, and counts its repetition once', async () => {
+    const { open, proxy } = get()
+    const { store } = open()
+    const { one } = await begun(store)
+    const edit = change()
+    const lost = proxy.loseAnswerTo(one.key)
+    expect(await failure(store.update(one.key, 1, edit, call()))).toMatchObject({ outcome: 'unknown' })
+    await lost
+    await until('the same update', async () => expect(await store.update(one.key, 1, edit, short())).toBe('updated'))
+    expect(await store.read(one.key, call())).toMatchObject({ version: 2 })
+  })
+
+  it('answers a read whose connection is closed on the way, by another one, and never a write', async () => {
+    const { open, proxy } = get()
+    const { store } = open()
+    const { one, userId } = await begun(store)
+    const reads: [sent: string, read: () => unknown][] = [
+      [one.key, () => store.read(one.key, call())],
+      [userId, async () => (await store.listUser(userId, 'session', call()))[0]],
+      [one.key, async () => (await Promise.all([one.key, newKey()].map(key => store.read(key, call()))))[0]],
+    ]
+    for (const [sent, read] of reads) {
+      const lost = proxy.loseAnswerTo(sent)
+      expect(await read()).toEqual(one)
+      await lost
+    }
+    const lost = proxy.loseAnswerTo(one.key)
+    await failure(store.touch(one.key, NOW + 1, NOW + 9e6, call()))
+    await lost
+  })
+
+  it('lets a logout everywhere be repeated whose connection is cut between commit and answer', async () => {
+    const { open, proxy, inTransaction, commit } = get()
+    const { store } = open()
+    const { one, other } = await begun(store)
+    const lost = proxy.loseAnswerTo(commit)
+    expect(await failure(logOut(store, one, other, call()))).toMatchObject({ outcome: 'unknown' })
+    await lost
+    await until('the same logout', () => logOut(store, one, other, short()))
+    expect(await isLive(store, one.key)).toBe(false)
+    expect(await store.create(other, call())).toBe('stale-login')
+    await until('no open transaction', async () => expect(await inTransaction()).toBe(0))
+  })
+
+  it('runs nothing late that waited for a connection until its deadline', async () => {
+    const { store, take } = get().open({ max: 1 })
+    const { one, other } = await begun(store)
+    const release = await take()
+    await failure(store.update(one.key, 1, change(), short()))
+    expect(await failure(logOut(store, one, other, short()))).toMatchObject({ outcome: 'not-applied' })
+    // In the queue of the pool it comes after those that were given up.
+    const read = store.read(one.key, call())
+    release()
+    expect(await read).toEqual(one)
+    expect(await store.read(one.key, call())).toEqual(one)
+  })
+
+  it('runs nothing late that waited for a lock until its deadline, and leaves nothing at the server', async () => {
+    const { open, locks, inTransaction } = get()
+    const { store } = open({ max: 2 })
+    const { one, other } = await begun(store)
+    const release = await locks.hold(`SELECT * FROM coatcheck_sessions WHERE id = '${one.key}' FOR UPDATE`)
+    const writes = [LATE.update!, ...Object.values(WHENEVER)]
+    await Promise.all(writes.map(write => failure(write(store, one, other, short()))))
+    // What was told to stop has stopped before the lock is free.
+    await locks.nothingWaits()
+    await release()
+    expect(await store.read(one.key, call())).toEqual(one)
+    await until('no open transaction', async () => expect(await inTransaction()).toBe(0))
+    expect(await store.deleteUser(one.userId!, everybody, call())).toBe(1)
+  })
+
+  it('ends no session by a logout everywhere that was given up in a stalled network when the network heals', async () => {
+    const { direct, open, proxy } = get()
+    const { one, other } = await begun(direct)
+    const { store } = open({ max: 1 })
+    // As on any connection that has been in use for some time: nothing is left to be prepared.
+    const before = await begun(direct)
+    await logOut(store, before.one, before.other, call())
+    proxy.stall()
+    expect(await failure(logOut(store, one, other, short()))).toMatchObject({ status: 503 })
+    await proxy.heal()
+    expect(await direct.read(one.key, call())).toEqual(one)
+    expect(await direct.create(other, call())).toBe('created')
+    expect((await store.listUser(one.userId!, 'session', call())).length).toBe(2)
+  })
+
+  it('ends no session where the last step of that was given up in a stalled network', async () => {
+    const { direct, open, proxy, commit, inTransaction } = get()
+    const { one, other } = await begun(direct)
+    const { store } = open({ max: 1 })
+    await store.touch(newKey(), NOW, NOW, call())
+    let isStalled = false
+    void proxy.stallAt(commit).then(() => {
+      isStalled = true
+    })
+    // On a busy machine it is given up before its last step.
+    for (let time = 400; !isStalled; time *= 2) await failure(logOut(store, one, other, short(time)))
+    // The server rolls it back by itself, before it hears of the COMMIT.
+    await until('no open transaction', async () => expect(await inTransaction()).toBe(0))
+    await proxy.heal()
+    expect(await direct.read(one.key, call())).toEqual(one)
+  })
+
+  it('never holds more connections than the pool while the table is locked, however long callers go on', async () => {
+    const { open, connections, locks, atMost } = get()
+    const { store } = open({ max: 5, name: 'crowd' })
+    await Promise.all(Array.from({ length: 5 }, () => store.read(newKey(), call())))
+    const release = await locks.hold()
+    let [most, failed] = [0, 0]
+    const goOn = async (number: number) => {
+      while (failed < 40) {
+        const key = newKey()
+        const calls = [
+          async () => store.read(key, short(150)),
+          () => store.touch(key, NOW, NOW, short(150)),
+          () => store.deleteUser('1', { minPasswordVersionUntil: NOW }, short(150)),
+        ]
+        await failure(calls[number % 3]!())
+        failed += 1
+        most = Math.max(most, await connections('crowd'))
+      }
+    }
+    await Promise.all(Array.from({ length: 12 }, (_, number) => goOn(number)))
+    await release()
+    expect(most).toBeLessThanOrEqual(atMost)
+    await until('an answer', async () => expect(await store.read(newKey(), short(1000))).toBe(null))
+    await until('the end of what was left', async () => expect(await connections('crowd')).toBeLessThanOrEqual(5))
+  })
+
+  // What follows is decided by the statements and by what all clients share.
+  if (name === 'Postgres.js') return
+
+  it.each(Object.entries(WHENEVER))('runs a %s whenever it comes to the database', async (what, write) => {
+    const { direct } = get()
+    const { one, other } = await begun(direct)
+    expect(await behind(400_000, () => write(direct, one, other, call()))).toBeTruthy()
+    if (what !== 'touch') expect(await direct.read(one.key, call())).toBe(null)
+  })
+
+  it.each(Object.entries(LATE))(
+    'refuses a %s that comes to the database after the tolerance of clocks, and names both clocks',
+    async (_, write) => {
+      const { direct } = get()
+      const { one, other } = await begun(direct)
+      const error = await behind(400_000, () => failure(write(direct, one, other, call())))
+      expect(error.outcome).toBe('not-applied')
+      expect(String(error.cause)).toMatch(/came too late: the clock of the database says 2.*Z, that of this process 2/)
+      expect(await direct.read(one.key, call())).toEqual(one)
+      expect(await direct.read(other.key, call())).toBe(null)
+      expect(await behind(240_000, () => write(direct, one, other, call()))).toBeTruthy()
+    },
+  )
+
+  it.each([-30_000, 30_000])('loses no write when one of the clocks is set by %d ms', async difference => {
+    const { store } = get().open({ max: 1 })
+    const { one } = await begun(store)
+    const real = performance.now.bind(performance)
+    // Only the difference between the two clocks counts, so that it does not matter which of them was set.
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => real() + difference)
+    try {
+      expect(await store.update(one.key, 1, change(), call())).toBe('updated')
+      expect(await store.delete(one.key, call())).toBe(true)
+    } finally {
+      clock.mockRestore()
+    }
+  })
+
+  if (name === 'mysql2') return
+
+  it('keeps nothing of 15,000 gets that were given up while the network stalls', async () => {
+    const { open, proxy } = get()
+    const { store } = open({ max: 5 })
+    await store.read(newKey(), call())
+    const wave = () => Promise.allSettled(Array.from({ length: 1000 }, async () => store.read(newKey(), short(60))))
+    const heap = async () => {
+      await new Promise(resolve => setImmediate(resolve))
+      collectGarbage()
+      return process.memoryUsage().heapUsed / 1e6
+    }
+    proxy.stall()
+    await wave()
+    const before = await heap()
+    for (let i = 0; i < 15; i++) await wave()
+    const kept = (await heap()) - before
+    await proxy.heal()
+    expect(kept).toBeLessThan(3)
+    await until('an answer', async () => expect(await store.read(newKey(), short(1000))).toBe(null))
+  })
+
+  it('hears an answer that came in time while the event loop was blocked', async () => {
+    // Without the proxy, which runs in this event loop too: an answer would pass it too late.
+    const { direct } = get()
+    await direct.read(newKey(), call())
+    const answer = direct.read(newKey(), short(200))
+    // So long that the statement is on its way, and nothing has come back.
+    await new Promise(resolve => setImmediate(resolve))
+    for (const end = within(500); performance.now() < end; );
+    expect(await answer).toBe(null)
+  })
+})

@@ -1,0 +1,225 @@
+// What only Postgres.js does: its own ways with types, connections that end, and statements that wait for one.
+import { connect, createServer } from 'node:net'
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import type pg from 'pg'
+import postgres from 'postgres'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { within } from '../support/deadlines.ts'
+import { failure, survive } from '../support/failure.ts'
+import { blocksOf } from '../support/pages.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { type PostgresDatabase, sharedPostgres } from '../support/services/postgres.ts'
+import { until } from '../support/services/process.ts'
+import { startProxy } from '../support/services/proxy.ts'
+import { isExact } from './exact.ts'
+import { locksOfPostgres } from './locks.ts'
+import { isLive, NOW, newKey, newWriteId, record } from './records.ts'
+import { partOfTheSuite } from './suite.ts'
+
+describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
+  let server: PostgresDatabase
+  let admin: pg.Pool
+  beforeAll(async () => {
+    server = await sharedPostgres()
+    admin = server.pool()
+    await new PostgresStore(server.postgresJs()).migrate()
+  })
+  afterAll(() => server?.stop())
+  const end = (name: string) =>
+    admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1', [name])
+  const locks = () => locksOfPostgres(admin)
+
+  describe('the suite', () => {
+    let stores: [PostgresStore, PostgresStore]
+    beforeAll(() => {
+      const make = () => new PostgresStore(server.postgresJs({ max: 10 }))
+      stores = [make(), make()]
+    })
+    partOfTheSuite(() => ({ stores, run: sql => admin.query(sql) }))
+  })
+
+  it('keeps user IDs and times exact, whatever the application has told its client of types and names', async () => {
+    const clients = [
+      { types: { bigint: postgres.BigInt } },
+      { types: { numeric: { to: 1700, from: [1700, 20, 25], serialize: String, parse: Number } } },
+      { transform: { ...postgres.camel, undefined: null, value: { from: () => 'changed', to: undefined } } },
+      { fetch_types: false, prepare: false },
+      { fetch_types: false, max: 1 },
+      { debug: () => {} },
+    ] as unknown as Parameters<PostgresDatabase['postgresJs']>[0][]
+    for (const [place, client] of clients.entries()) {
+      const store = new PostgresStore(server.postgresJs(client), { table: `client_${place}` })
+      await store.migrate()
+      await isExact(store)
+    }
+  })
+
+  it('refuses a sql that is not the whole pool', async () => {
+    const sql = server.postgresJs()
+    const reserved = await sql.reserve()
+    const expected = /expects the sql that postgres\(\) gives, not that of a transaction or of reserve\(\)/
+    expect(() => new PostgresStore(reserved as never)).toThrow(expected)
+    reserved.release()
+    await sql.begin(async inside => {
+      expect(() => new PostgresStore(inside as never)).toThrow(expected)
+    })
+  })
+
+  it('survives connections that end inside a transaction, and takes new ones', () =>
+    survive(async () => {
+      const sql = server.postgresJs({ max: 2, connection: { application_name: 'inside' }, backoff: () => 0.02 })
+      const store = new PostgresStore(sql)
+      const one = record({ userId: '301' })
+      await store.create(one, { now: NOW })
+      for (let round = 0; round < 3; round++) {
+        const release = await locks().hold()
+        try {
+          const ending = ['301', '304'].map(user =>
+            failure(store.deleteUser(user, { minPasswordVersionUntil: NOW }, { now: NOW, deadline: within(20_000) })),
+          )
+          await until('both transactions at the lock', async () =>
+            expect(await locks().waiting()).toBeGreaterThanOrEqual(2),
+          )
+          await end('inside')
+          for (const error of await Promise.all(ending)) expect(error.outcome).toBe('not-applied')
+        } finally {
+          await release()
+        }
+        const [first, second] = [newKey(), newKey()].map(key => store.read(key, { now: NOW, deadline: within(5000) }))
+        expect([await first, await second]).toEqual([null, null])
+      }
+      expect(await isLive(store, one.key)).toBe(true)
+    }))
+
+  it('repeats what a cancel request ended that was meant for the statement before', async () => {
+    const sql = server.postgresJs({ max: 1, connection: { application_name: 'canceled' } })
+    const store = new PostgresStore(sql)
+    const one = record({ userId: '302' })
+    await store.create(one, { now: NOW })
+    const calls = {
+      update: () => store.touch(one.key, NOW + 5, NOW + 9e6, { now: NOW, deadline: within(20_000) }),
+      read: () => store.read(one.key, { now: NOW, deadline: within(20_000) }),
+      transaction: () =>
+        store.deleteUser('302', { minPasswordVersionUntil: NOW }, { now: NOW, deadline: within(20_000) }),
+    }
+    for (const call of Object.values(calls)) {
+      const release = await locks().hold()
+      const answer = call()
+      try {
+        await until('a statement at the lock', async () => expect(await locks().waiting()).toBe(1))
+        const { rows } = await admin.query(
+          "SELECT pg_cancel_backend(pid) AS canceled FROM pg_stat_activity WHERE application_name = 'canceled'",
+        )
+        expect(rows).toEqual([{ canceled: true }])
+      } finally {
+        await release()
+      }
+      await expect(answer).resolves.toBeTruthy()
+    }
+  })
+
+  it('leaves a connection that falls silent by the socket that its page shows', { timeout: 60_000 }, async () => {
+    const [code] = blocksOf('docs/stores/postgresql.md').flatMap(
+      ({ code }) => /^function watched[\s\S]*?^}$/m.exec(code) ?? [],
+    )
+    const watched = new Function('connect', `${code}; return watched`)(connect)
+    const proxy = await startProxy(server.port)
+    // Its types lack the socket.
+    const options = { port: proxy.port, fetch_types: false, max: 1, backoff: () => 0.05, socket: watched } as object
+    const sql = server.postgresJs(options)
+    const store = new PostgresStore(sql)
+    const one = record({ userId: '307' })
+    await store.create(one, { now: NOW })
+    const before = proxy.connections()
+    proxy.silence()
+    const write = failure(store.touch(one.key, NOW + 1, NOW + 9e6, { now: NOW, deadline: within(1000) }))
+    await until(
+      'an answer',
+      async () =>
+        expect(await store.read(one.key, { now: NOW, deadline: within(1000) })).toMatchObject({ key: one.key }),
+      { timeout: 30_000 },
+    )
+    expect(await write).toMatchObject({ outcome: 'unknown' })
+    expect(proxy.connections()).toBeGreaterThan(before)
+    await proxy.stop()
+  })
+
+  it('answers what comes first after the end of its idle connections', () =>
+    survive(async () => {
+      let closed = 0
+      const onclose = () => {
+        closed += 1
+      }
+      const connection = { application_name: 'idle' }
+      const sql = server.postgresJs({ max: 1, connection, onclose, backoff: () => 0.02 })
+      const store = new PostgresStore(sql)
+      const one = record({ userId: '302' })
+      await store.create(one, { now: NOW })
+      const change = (version: number) => ({
+        data: `${version}`,
+        seenAt: NOW,
+        expiresAt: one.expiresAt,
+        writeId: newWriteId(),
+      })
+      for (let version = 1; version < 4; version++) {
+        await end('idle')
+        await until('the client to hear of it', async () => expect(closed).toBe(version))
+        expect(await store.update(one.key, version, change(version), { now: NOW, deadline: within(5000) })).toBe(
+          'updated',
+        )
+      }
+    }))
+
+  it('says that nothing was applied where there is no connection, and names the reason to the log alone', async () => {
+    const store = new PostgresStore(server.postgresJs({ port: 1, backoff: () => 0.02 }))
+    const codeOf = (error: unknown): unknown => {
+      const { code, cause } = error as { code?: unknown; cause?: unknown }
+      return cause === undefined ? code : codeOf(cause)
+    }
+    const calls = [
+      () => store.create(record(), { now: NOW, deadline: within(5000) }),
+      () => store.deleteUser('42', { minPasswordVersionUntil: NOW }, { now: NOW, deadline: within(5000) }),
+    ]
+    for (const call of calls) {
+      const error = await failure(call())
+      expect(error.outcome).toBe('not-applied')
+      expect(codeOf(error)).toBe('ECONNREFUSED')
+      expect(error.message).not.toMatch(/ECONN|127/)
+    }
+  })
+
+  it('cancels what was given up, again if the request is lost; if it meets no server, its caller alone is told', () =>
+    survive(async () => {
+      let connections = 0
+      const way = createServer(client => {
+        // The first one is the store's, the second its first cancel request.
+        if (++connections === 2) return void client.destroy()
+        const database = connect(server.port, '127.0.0.1')
+        for (const socket of [client, database]) socket.on('error', () => {})
+        client.pipe(database).pipe(client)
+      })
+      await new Promise<void>(resolve => way.listen(0, '127.0.0.1', resolve))
+      const { port } = way.address() as { port: number }
+      const store = new PostgresStore(server.postgresJs({ port, max: 1 }))
+      await store.read(newKey(), { now: NOW }) // connects, so that what follows meets the lock in time
+      const release = await locks().hold()
+      const giveUp = async () =>
+        expect(await failure(store.read(newKey(), { now: NOW, deadline: within(300) }))).toMatchObject({
+          code: 'ERR_SESSION_STORE',
+          outcome: 'not-applied',
+        })
+      try {
+        await giveUp()
+        await locks().nothingWaits()
+        expect(connections).toBeGreaterThanOrEqual(3)
+        // The connection stays, a request for another one is refused.
+        way.close()
+        await giveUp()
+        expect(await locks().waiting()).toBe(1)
+      } finally {
+        await release()
+      }
+      await locks().nothingWaits()
+      expect(await store.read(newKey(), { now: NOW, deadline: within(5000) })).toBe(null)
+    }))
+})

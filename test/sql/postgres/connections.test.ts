@@ -1,0 +1,109 @@
+// Connections of pg that end, or whose statement was given up.
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import type pg from 'pg'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { soon, within } from '../../support/deadlines.ts'
+import { failure, survive } from '../../support/failure.ts'
+import { describeEngine } from '../../support/services/engines.ts'
+import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+import { until } from '../../support/services/process.ts'
+import { type FaultProxy, startProxy } from '../../support/services/proxy.ts'
+import { locksOfPostgres } from '../locks.ts'
+import { NOW, newKey, record } from '../records.ts'
+
+describeEngine('postgresql', 'a connection of pg', () => {
+  let server: PostgresServer
+  let proxy: FaultProxy
+  let admin: pg.Pool
+  beforeAll(async () => {
+    server = await startPostgres()
+    proxy = await startProxy(server.port)
+    admin = server.pool()
+    await new PostgresStore(admin).migrate()
+  })
+  afterAll(async () => {
+    await proxy?.stop()
+    await server?.stop()
+  })
+  const openPool = (max: number, name = '') =>
+    server.pool({
+      connectionString: server.url().replace(String(server.port), String(proxy.port)),
+      max,
+      application_name: name,
+    })
+
+  it('is not given back when its statement was given up: a cancel that comes late would meet the next statement', async () => {
+    const pool = openPool(1)
+    const store = new PostgresStore(pool)
+    const pid = async () => (await pool.query('SELECT pg_backend_pid() AS pid')).rows[0].pid
+    const before = await pid()
+    const release = await locksOfPostgres(admin).hold()
+    await failure(store.read(newKey(), { now: NOW, deadline: within(100) }))
+    expect(await pid()).not.toBe(before)
+    await release()
+  })
+
+  it('is kept where a transaction failed, however little time was left for its ROLLBACK', async () => {
+    const table = 'checked_sessions'
+    const pool = openPool(1)
+    const store = new PostgresStore(pool, { table })
+    await store.migrate()
+    const pid = async () => (await pool.query('SELECT pg_backend_pid() AS pid')).rows[0].pid
+    const before = await pid()
+    const held = record({ userId: '7903' })
+    await store.create(held, { now: NOW })
+    await admin.query(`CREATE TABLE holding (id text COLLATE "C" REFERENCES ${table} (id))`)
+    await admin.query('INSERT INTO holding VALUES ($1)', [held.key])
+    const logOut = (userId: string, deadline: number) =>
+      store.deleteUser(userId, { minPasswordVersionUntil: NOW }, { now: NOW, deadline })
+    await logOut('7904', within(5000))
+    proxy.slow(100)
+    try {
+      const begun = performance.now()
+      await logOut('7904', within(5000))
+      // As long as from the first statement to the COMMIT: in its place there is a ROLLBACK.
+      const took = performance.now() - begun
+      for (const more of [50, 1000]) {
+        await failure(logOut('7903', within(took + more)))
+        expect(await pid()).toBe(before)
+      }
+    } finally {
+      proxy.slow(0)
+    }
+  })
+
+  it('ends no process where the server ends it in the moment in which it becomes ready', () =>
+    survive(async () => {
+      const ready = Buffer.from('Z\0\0\0\x05I')
+      const fields = 'SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0'
+      const ended = Buffer.alloc(5 + fields.length, 'E')
+      ended.writeInt32BE(4 + fields.length, 1)
+      ended.write(fields, 5, 'latin1')
+      const store = new PostgresStore(openPool(1))
+      for (let i = 0; i < 3; i++) {
+        proxy.endAfter(ready, ended)
+        // Nobody knows whether the statement has arrived.
+        await failure(store.touch(newKey(), NOW, NOW, { now: NOW, deadline: soon() }))
+      }
+      proxy.endAfter(ready, ended)
+      // A read is repeated on another connection.
+      expect(await store.read(newKey(), { now: NOW, deadline: soon() })).toBe(null)
+    }))
+
+  it('ends no process where it ends while it is idle, though the application does not listen to its pool', () =>
+    survive(async () => {
+      const pool = openPool(2, 'idle')
+      pool.removeAllListeners('error')
+      const store = new PostgresStore(pool)
+      const another = new PostgresStore(pool)
+      expect(pool.listenerCount('error')).toBe(1)
+      await Promise.all([store.read(newKey(), { now: NOW }), another.read(newKey(), { now: NOW })])
+      expect(pool.idleCount).toBe(2)
+      const ended = await admin.query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'idle'",
+      )
+      expect(ended.rowCount).toBe(2)
+      await until('the pool to hear of it', async () => expect(pool.totalCount).toBe(0))
+      expect(await store.read(newKey(), { now: NOW, deadline: soon() })).toBe(null)
+    }))
+})

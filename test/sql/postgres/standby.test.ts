@@ -1,0 +1,63 @@
+// A hot standby: it answers reads, of what it has replayed so far, and refuses writes.
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import type pg from 'pg'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { soon, within } from '../../support/deadlines.ts'
+import { failure } from '../../support/failure.ts'
+import { describeEngine } from '../../support/services/engines.ts'
+import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+import { until } from '../../support/services/process.ts'
+import { type FaultProxy, startProxy } from '../../support/services/proxy.ts'
+import { NOW, record } from '../records.ts'
+
+const call = () => ({ now: NOW, deadline: soon() })
+const short = () => ({ now: NOW, deadline: within(1000) })
+
+describeEngine('postgresql', 'an address that leads to a standby', () => {
+  let primary: PostgresServer
+  let standby: PostgresServer
+  let address: FaultProxy
+  let atPrimary: pg.Pool
+  let atStandby: pg.Pool
+  beforeAll(async () => {
+    primary = await startPostgres()
+    atPrimary = primary.pool()
+    await new PostgresStore(atPrimary).migrate()
+    standby = await startPostgres({}, { standbyOf: primary.port })
+    atStandby = standby.pool()
+    address = await startProxy(primary.port)
+  })
+  afterAll(async () => {
+    await Promise.all([address?.stop(), standby?.stop()])
+    await primary?.stop()
+  })
+
+  it('shows no session that ended after the first write that it refused, and is used once it is promoted', async () => {
+    const pool = primary.pool({ max: 2, port: address.port, connectionString: undefined, user: 'postgres' })
+    const [store, elsewhere] = [new PostgresStore(pool), new PostgresStore(atPrimary)]
+    const one = record({ userId: '45' })
+    expect(await store.create(one, call())).toBe('created')
+    await until('the standby having it', async () =>
+      expect((await atStandby.query('SELECT 1 FROM coatcheck_sessions WHERE id = $1', [one.key])).rowCount).toBe(1),
+    )
+    // It lags behind, as under load.
+    await atStandby.query('SELECT pg_wal_replay_pause()')
+    expect(await elsewhere.delete(one.key, call())).toBe(true)
+    address.redirect(standby.port)
+    address.sever()
+    await address.heal()
+    await until('a read at the standby', async () => expect(await store.read(one.key, call())).toEqual(one))
+
+    await expect(store.create(record(), short())).rejects.toMatchObject({ outcome: 'not-applied' })
+    const reads = Array.from({ length: 20 }, () => store.read(one.key, short()))
+    const answers = [...reads, store.listUser('45', 'session', short())].map(read => failure(read))
+    // Or that no connection became free in time, where others had to show what they lead to.
+    expect(String((await Promise.all(answers)).map(({ cause }) => cause))).toContain('read-only')
+    await expect(store.touch(one.key, NOW, NOW, short())).rejects.toMatchObject({ outcome: 'not-applied' })
+
+    // Promoted, it replays what it has received, and keeps its connections.
+    await atStandby.query('SELECT pg_promote()')
+    await until('a login', async () => expect(await store.create(record(), short())).toBe('created'))
+    expect(await store.read(one.key, call())).toBe(null)
+  })
+})

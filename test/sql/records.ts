@@ -1,0 +1,41 @@
+import { randomBytes } from 'node:crypto'
+import type { Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
+
+/** A frozen instant in the past: the sweeps' database clock is later. */
+export const NOW = 1_700_000_000_000
+const HOUR = 3_600_000
+
+export const newKey = () => randomBytes(35).toString('base64url').slice(0, 46)
+export const newWriteId = () => randomBytes(9).toString('base64url')
+
+/** A live session of user 42, or as told. */
+export const record = (changes: Partial<SessionRecord> = {}): SessionRecord => ({
+  key: newKey(),
+  kind: 'session',
+  parent: null,
+  userId: '42',
+  userName: 'ada',
+  passwordVersion: null,
+  data: '{}',
+  version: 1,
+  writeId: newWriteId(),
+  createdAt: NOW,
+  seenAt: NOW,
+  expiresAt: NOW + HOUR,
+  absoluteExpiresAt: NOW + 12 * HOUR,
+  ...changes,
+})
+
+export const anonymous = (changes: Partial<SessionRecord> = {}) => record({ userId: null, userName: null, ...changes })
+
+export const isLive = async (store: Store, key: string, now = NOW) => {
+  const found = await store.read(key, { now })
+  return found !== null && 'key' in found
+}
+
+/** The columns of the session table but for its key, in the order of the table. */
+export const COLUMNS_BUT_ID = `kind, parent_key, namespace, user_id, user_name, password_version, data, version, write_id,
+  created_at, seen_at, expires_at, absolute_expires_at, moved_to`
+
+export const TABLES = ['coatcheck_sessions', 'coatcheck_sessions_users'] as const

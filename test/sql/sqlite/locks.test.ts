@@ -1,0 +1,246 @@
+// A SQLite file that another connection has locked: which calls wait, which give up, and what they leave. The time in which
+// they do so is not the machine's: a busy one waits no longer, and tries no less often.
+import type { Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sqlite'
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { collectGarbage } from '../../support/collect-garbage.ts'
+import { soon, within } from '../../support/deadlines.ts'
+import { failure } from '../../support/failure.ts'
+import { describeEngine } from '../../support/services/engines.ts'
+import {
+  type OpenDatabase,
+  openSqlite,
+  SQLITE_DRIVERS,
+  type SqliteDriver,
+  sqliteFile,
+} from '../../support/services/sqlite.ts'
+import { isLive, NOW, newKey, newWriteId, record } from '../records.ts'
+
+/** A call that has to succeed. */
+const at = () => ({ now: NOW, deadline: soon() })
+const change = () => ({ data: '"new"', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() })
+const everybody = { minPasswordVersion: 1, minPasswordVersionUntil: NOW + 1e9 }
+
+type Call = (store: Store, one: SessionRecord, when: ReturnType<typeof at>) => Promise<unknown>
+const WRITES: Record<string, Call> = {
+  create: (store, _, when) => store.create(record(), when),
+  update: (store, one, when) => store.update(one.key, 1, change(), when),
+  touch: (store, one, when) => store.touch(one.key, NOW + 5, NOW + 9e6, when),
+  replace: (store, one, when) => store.replace(one.key, 1, { ...record(), userId: one.userId }, {}, when),
+  delete: (store, one, when) => store.delete(one.key, when),
+  deleteUser: (store, one, when) => store.deleteUser(one.userId!, everybody, when),
+  sweep: (store, _, when) => store.sweep!(10, when),
+}
+const READS: Record<string, Call> = {
+  read: async (store, one, when) => store.read(one.key, when),
+  listUser: (store, one, when) => store.listUser(one.userId!, 'session', when),
+}
+
+let users = 1000
+const newUser = () => `${users++}`
+const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms)
+/** What comes of calls that wait while so much time passes. */
+async function while150ms<T>(calls: Promise<T>): Promise<T> {
+  await pass(150)
+  return calls
+}
+const giveUp = (call: Call, store: Store, one: SessionRecord) =>
+  while150ms(failure(call(store, one, { now: NOW, deadline: within(150) })))
+
+/** Opens a store, its connection and another one to a file in this journal mode. */
+function opener(driver: SqliteDriver) {
+  const { file, remove } = sqliteFile()
+  const opened: OpenDatabase[] = []
+  const database = (mode: 'WAL' | 'DELETE') => {
+    opened.push(openSqlite(driver, `${file}-${mode}`, mode))
+    return opened.at(-1)!
+  }
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+  afterAll(() => {
+    for (const each of opened) each.close()
+    remove()
+  })
+  return async (mode: 'WAL' | 'DELETE' = 'WAL') => {
+    const connection = database(mode)
+    const store = new SqliteStore(connection)
+    await store.migrate()
+    return { store, connection, other: database(mode) }
+  }
+}
+
+for (const driver of SQLITE_DRIVERS)
+  describeEngine(driver, `a lock of another connection on SQLite with ${driver}`, () => {
+    const open = opener(driver)
+    describe.each(['WAL', 'DELETE'] as const)('with the journal mode %s', mode => {
+      it.each(Object.entries(WRITES))('leaves nothing open after a %s that gave up', async (_, write) => {
+        const { store, connection, other } = await open(mode)
+        const one = record({ userId: newUser() })
+        await store.create(one, at())
+        other.exec('BEGIN IMMEDIATE')
+        expect(await giveUp(write, store, one)).toMatchObject({ outcome: 'not-applied' })
+        other.exec('COMMIT')
+        const { inTransaction, isTransaction } = connection as { inTransaction?: boolean; isTransaction?: boolean }
+        expect(inTransaction ?? isTransaction).toBe(false)
+        expect(await store.read(one.key, at())).toEqual(one)
+        for (const next of ['create', 'update', 'delete', 'create', 'deleteUser'])
+          expect(['updated', true, 0, 'created']).toContainEqual(await WRITES[next]!(store, one, at()))
+        other.exec('BEGIN IMMEDIATE; COMMIT')
+      })
+
+      it.each(Object.entries(READS))('keeps no lock and no old state after a %s that gave up', async (_, read) => {
+        const { store, other } = await open(mode)
+        const [one, two] = [record({ userId: newUser() }), record({ userId: newUser() })]
+        for (const each of [one, two]) await store.create(each, at())
+        other.exec('BEGIN EXCLUSIVE')
+        // In WAL mode a reader need not wait.
+        if (mode === 'DELETE') expect(await giveUp(read, store, one)).toMatchObject({ outcome: 'not-applied' })
+        else await read(store, one, at())
+        other.exec('COMMIT')
+        // Nor has the next reader the session of the one before.
+        expect(await store.read(newKey(), at())).toBe(null)
+        expect(await store.read(two.key, at())).toEqual(two)
+        expect(await WRITES.update!(store, one, at())).toBe('updated')
+        other.exec(`UPDATE coatcheck_sessions SET data = '"theirs"' WHERE id = '${one.key}'`)
+        expect(await store.read(one.key, at())).toMatchObject({ data: '"theirs"' })
+        expect(await WRITES.deleteUser!(store, one, at())).toBe(1)
+      })
+
+      it('lets a login wait for another connection that reads, and makes it once', async () => {
+        const { store, other } = await open(mode)
+        const one = record({ userId: newUser() })
+        other.exec('BEGIN')
+        other.prepare('SELECT count(*) FROM coatcheck_sessions').get()
+        const waiting = store.create(one, at())
+        await pass(50)
+        other.exec('COMMIT')
+        await pass(50)
+        expect(await waiting).toBe('created')
+        expect(await store.listUser(one.userId!, 'session', at())).toEqual([one])
+      })
+    })
+
+    it('waits for a transaction that the application has open on the same connection', async () => {
+      const { store, connection } = await open()
+      const one = record({ userId: newUser() })
+      connection.exec('BEGIN')
+      const waiting = store.create(one, at())
+      await pass(50)
+      connection.exec('ROLLBACK')
+      await pass(50)
+      expect(await waiting).toBe('created')
+      expect(await isLive(store, one.key)).toBe(true)
+    })
+  })
+
+/** A connection that counts its transactions; each turn of the event loop in which it was refused twice is crowded. */
+function counted(database: OpenDatabase) {
+  const counts = { begun: 0, refused: 0, crowded: 0 }
+  let refusedNow = false
+  const connection: SqliteDatabase = {
+    prepare: sql => database.prepare(sql),
+    exec(sql) {
+      if (sql === 'BEGIN IMMEDIATE') counts.begun++
+      try {
+        database.exec(sql)
+      } catch (error) {
+        counts.refused++
+        // SQLite's own waiting blocks the loop. Not told here: the store would hear it.
+        if (refusedNow) counts.crowded++
+        refusedNow = true
+        setImmediate(() => {
+          refusedNow = false
+        })
+        throw error
+      }
+    },
+  }
+  return { connection, counts }
+}
+
+describeEngine('libsql', 'calls that wait for the lock of a file', () => {
+  const open = opener('libsql')
+
+  /** So many sessions in a file that is locked, and a store whose transactions are counted. */
+  async function locked(count: number) {
+    const { store: free, connection, other } = await open()
+    const watched = counted(connection)
+    const records = Array.from({ length: count }, () => record({ userId: newUser() }))
+    for (const one of records) await free.create(one, at())
+    other.exec('BEGIN IMMEDIATE')
+    return { free, other, records, counts: watched.counts, store: new SqliteStore(watched.connection) }
+  }
+
+  it('let one of 200 try for all of them, and run none that was given up', async () => {
+    const { free, other, records, counts, store } = await locked(200)
+    const when = { now: NOW, deadline: within(1500) }
+    const errors = Promise.all(records.map(one => failure(store.update(one.key, 1, change(), when))))
+    await pass(1500)
+    for (const error of await errors) expect(error).toMatchObject({ outcome: 'not-applied' })
+    // The pause between two tries grows to 12 ms at least, and it does so with the fourth.
+    expect(counts.crowded).toBe(0)
+    expect(counts.refused).toBeGreaterThan(1)
+    expect(counts.refused).toBeLessThan(5 + 1500 / 12)
+    const { begun } = counts
+    other.exec('COMMIT')
+    await pass(60)
+    expect(counts.begun).toBe(begun)
+    for (const one of records) expect(await free.read(one.key, at())).toEqual(one)
+  })
+
+  it('have it in the order in which they asked', async () => {
+    const { other, records, counts, store } = await locked(50)
+    const done: number[] = []
+    const waiting = records.map(async (one, place) => {
+      expect(await store.update(one.key, 1, change(), at())).toBe('updated')
+      done.push(place)
+    })
+    // Who asks for less gives up by its own deadline, in the midst of the queue.
+    expect(await giveUp(WRITES.touch!, store, records[0]!)).toMatchObject({ outcome: 'not-applied' })
+    expect(done).toEqual([])
+    other.exec('COMMIT')
+    await pass(150)
+    await Promise.all(waiting)
+    expect(done).toEqual(records.map((_, place) => place))
+    expect(counts.crowded).toBe(0)
+  })
+
+  it('are in the way of no page that is seen, and of no logout of what has ended', async () => {
+    const { other, records, store } = await locked(1)
+    const waiting = store.update(records[0]!.key, 1, change(), at())
+    expect(await isLive(store, records[0]!.key)).toBe(true)
+    expect(await store.delete(newKey(), at())).toBe(false)
+    other.exec('COMMIT')
+    await pass(150)
+    expect(await waiting).toBe('updated')
+  })
+
+  it('leave nothing of 10,000 that were given up while the file is still locked', async () => {
+    const { store, other } = await open('DELETE')
+    // Thousands of timers are beyond those that tests move.
+    vi.useRealTimers()
+    const heap = () => {
+      collectGarbage()
+      return process.memoryUsage().heapUsed / 1e6
+    }
+    const giveUpMany = async (count: number, ms: number) => {
+      const when = { now: NOW, deadline: within(ms) }
+      const calls = Array.from({ length: count }, async (_, number) =>
+        number % 2 === 0 ? store.read(newKey(), when) : store.update(newKey(), 1, change(), when),
+      )
+      return (await Promise.allSettled(calls)).filter(({ status }) => status === 'rejected').length
+    }
+    other.exec('BEGIN EXCLUSIVE')
+    await giveUpMany(100, 100)
+    const before = heap()
+    expect(await giveUpMany(10_000, 1000)).toBe(10_000)
+    expect(heap() - before).toBeLessThan(10)
+    other.exec('COMMIT')
+    expect(await store.read(newKey(), at())).toBe(null)
+  })
+})

@@ -1,0 +1,117 @@
+// Connections that are encrypted, to a server whose certificate the client checks.
+import { SessionManager } from 'coatcheck'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import type mysql from 'mysql2/promise'
+import type pg from 'pg'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { soon, within } from '../support/deadlines.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { type MariadbServer, startMariadb } from '../support/services/mariadb.ts'
+import { account, type PostgresServer, startPostgres } from '../support/services/postgres.ts'
+import { type Certificate, makeCertificate } from '../support/services/tls.ts'
+import { isExact } from './exact.ts'
+import { locksOfPostgres } from './locks.ts'
+import { NOW, newKey } from './records.ts'
+
+/** A session that began through `good` is an outage through `bad`, not absent, and lives on. */
+async function expectAnOutage(good: PostgresStore | MysqlStore, bad: PostgresStore | MysqlStore): Promise<void> {
+  const sessions = new SessionManager({ store: good, storeTimeout: '20s' })
+  const mistaken = new SessionManager({ store: bad, storeTimeout: '20s' })
+  const { secret } = await sessions.create({ user: { id: 42, name: 'ada' } })
+  const error = await mistaken.get(secret).catch(reason => reason)
+  expect(error).toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'not-applied' })
+  const causes = []
+  for (let cause = error; cause instanceof Error; cause = cause.cause) causes.push(cause.message)
+  expect(causes.join('\n')).toMatch(/certificate/i)
+  await expect(mistaken.destroy(secret)).rejects.toMatchObject({ code: 'ERR_SESSION_STORE' })
+  expect(await sessions.get(secret)).toMatchObject({ user: { id: 42n } })
+  await sessions.close()
+  await mistaken.close()
+}
+
+describeEngine('postgresql', 'the PostgreSQL store over TLS', () => {
+  let server: PostgresServer
+  let pool: pg.Pool
+  let certificate: Certificate
+  let stranger: Certificate
+  beforeAll(async () => {
+    certificate = makeCertificate(['localhost'])
+    stranger = makeCertificate(['localhost'])
+    certificate.giveTo(account('postgres'))
+    server = await startPostgres({
+      ssl: 'on',
+      ssl_cert_file: certificate.certFile,
+      ssl_key_file: certificate.keyFile,
+    })
+    pool = encrypted(certificate)
+    await new PostgresStore(pool).migrate()
+  })
+  afterAll(async () => {
+    await server?.stop()
+    certificate?.remove()
+    stranger?.remove()
+  })
+  // Settings beside an address: in the address they would win.
+  const encrypted = ({ cert }: Certificate, config: pg.PoolConfig = {}) =>
+    server.pool({ connectionString: server.url().replace('127.0.0.1', 'localhost'), ssl: { ca: cert }, ...config })
+
+  it('encrypts each connection of pg', async () => {
+    await isExact(new PostgresStore(pool))
+    const { rows } = await pool.query(
+      'SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename IS NOT NULL AND client_port IS NOT NULL',
+    )
+    expect(rows.length).toBeGreaterThan(0)
+    for (const { ssl } of rows) expect(ssl).toBe(true)
+  })
+
+  it('encrypts with Postgres.js too', async () => {
+    const sql = server.postgresJs({ host: 'localhost', ssl: { ca: certificate.cert }, fetch_types: false })
+    expect(await new PostgresStore(sql).read(newKey(), { now: NOW, deadline: soon() })).toBeNull()
+    const [row] = await sql`SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()`
+    expect(row).toEqual({ ssl: true })
+  })
+
+  it('ends at the server what was given up: the request to cancel goes over TLS as well', async () => {
+    const store = new PostgresStore(encrypted(certificate, { max: 2 }))
+    const locks = locksOfPostgres(server.pool())
+    const release = await locks.hold()
+    await expect(store.read(newKey(), { now: NOW, deadline: within(300) })).rejects.toThrow()
+    await locks.nothingWaits().finally(release)
+    expect(await store.read(newKey(), { now: NOW, deadline: soon() })).toBeNull()
+  })
+
+  it('calls a certificate of another authority an outage, and no logout', () =>
+    expectAnOutage(new PostgresStore(pool), new PostgresStore(encrypted(stranger))))
+})
+
+describeEngine('mariadb', 'the MySQL store over TLS', () => {
+  let server: MariadbServer
+  let pool: mysql.Pool
+  let certificate: Certificate
+  let stranger: Certificate
+  beforeAll(async () => {
+    certificate = makeCertificate(['localhost'])
+    stranger = makeCertificate(['localhost'])
+    certificate.giveTo(account('mysql'))
+    server = await startMariadb({ 'ssl-cert': certificate.certFile, 'ssl-key': certificate.keyFile })
+    pool = encrypted(certificate)
+    await new MysqlStore(pool).migrate()
+  })
+  afterAll(async () => {
+    await server?.stop()
+    certificate?.remove()
+    stranger?.remove()
+  })
+  const encrypted = ({ cert }: Certificate) =>
+    server.pool({ uri: server.url().replace('127.0.0.1', 'localhost'), ssl: { ca: cert, verifyIdentity: true } })
+
+  it('encrypts each connection', async () => {
+    await isExact(new MysqlStore(pool))
+    const [rows] = await pool.query("SHOW SESSION STATUS LIKE 'Ssl_cipher'")
+    expect(rows).toMatchObject([{ Value: expect.stringMatching(/^\w{3}/) }])
+  })
+
+  it('calls a certificate of another authority an outage, and no logout', () =>
+    expectAnOutage(new MysqlStore(pool), new MysqlStore(encrypted(stranger))))
+})
