@@ -5,7 +5,7 @@ const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
 // What asks servers: run in processes that keep what they have loaded, and the servers that files share. Elsewhere a file
 // that asks them is called `engines.test.ts`, or ends in `.engines.test.ts`.
-const ENGINES = ['test/{redis,sql,engines}/**/*.test.ts', 'test/**/{,*.}engines.test.ts']
+const ENGINES = ['test/{redis,sql}/**/*.test.ts', 'test/**/{,*.}engines.test.ts']
 const LIBRARIES = 'test/libraries/**/*.test.ts'
 const FIRST = 'test/{guarantees,contract}/**/*.test.ts'
 const PACKAGE = 'test/package/**/*.test.ts'

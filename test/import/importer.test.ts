@@ -216,6 +216,21 @@ describe('logout', () => {
     expect((await world.two.ask(OLD)).name).toBeNull()
   })
 
+  it('ends what another node imports between the looks at our store and at the old one', async () => {
+    const world = withAda()
+    const { secret } = await world.one.visit(null).logIn({ user: { id: 7n, name: 'max' } })
+    const { visit } = await world.one.ask(`session_id=${secret}; ${OLD}`, { method: 'POST' })
+    const get = world.old.get.bind(world.old)
+    world.old.get = (id, callback) => {
+      world.old.get = get
+      world.two.ask(OLD).then(() => get(id, callback))
+    }
+    await visit.logOut()
+    expect(world.old.get).toBe(get)
+    expect(await listOf(world)).toEqual([])
+    expect((await world.two.ask(OLD)).name).toBeNull()
+  })
+
   it('of one whose record our store knows works while the old store is down', async () => {
     const world = withAda()
     const { next } = await world.one.ask(OLD)

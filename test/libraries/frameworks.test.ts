@@ -1,4 +1,4 @@
-// What test/api asks of Express and of errors, asked of other frameworks.
+// What test/servers asks of Express, and of errors, asked of other frameworks.
 import { text } from 'node:stream/consumers'
 import { SessionError, SessionManager, SessionStoreError } from 'coatcheck'
 import { fetchVisits } from 'coatcheck/fetch'
