@@ -14,7 +14,7 @@ const PROOF = 'test/proof/**/*.test.ts'
 // What looks at its whole process: warnings, timers, the heap.
 const PROCESS = 'test/**/*.process.test.ts'
 // What vitest has for this, `--exclude`, reaches no project.
-const exclude = ['**/node_modules/**', ...(process.env.COATCHECK_EXCLUDE?.split(',') ?? [])]
+const exclude = ['**/node_modules/**', ...JSON.parse(process.env.COATCHECK_EXCLUDE ?? '[]')]
 
 // Projects run in the order of their names, the longest files of each first.
 const project = (

@@ -15,7 +15,7 @@ export function vitest(args, { node = process.execPath, env = {}, exclude = [] }
   const { status } = spawnSync(node, ['node_modules/vitest/vitest.mjs', 'run', ...args], {
     cwd: root,
     stdio: ['ignore', 'inherit', 'inherit'],
-    env: { ...process.env, ...env, ...(exclude.length > 0 && { COATCHECK_EXCLUDE: exclude.join() }) },
+    env: { ...process.env, ...env, COATCHECK_EXCLUDE: JSON.stringify(exclude) },
   })
   return status ?? 1
 }
