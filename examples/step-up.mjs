@@ -17,7 +17,7 @@ export const failure = (status, message) => Object.assign(new Error(message), { 
 export async function withNewId(visit, change) {
   await visit.requireUser()
   await visit.regenerate()
-  if ((await visit.update(change)) === null) throw failure(401, 'log in first') // it ended meanwhile
+  if ((await visit.update(change)) === null) throw failure(409, 'the session has ended or changed: try again')
 }
 
 /**

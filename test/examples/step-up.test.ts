@@ -72,6 +72,22 @@ describe('a proof', () => {
     await expect(ada.ask(visit => requireProof(visit, ['otp'], MINUTE))).resolves.toBeTruthy()
   })
 
+  it('given twice at once is refused once, and works at the next try', async () => {
+    const { logIn, copyOf } = service()
+    const ada = await logIn('ada', 42n)
+    const tab = copyOf(ada)
+    const both = await Promise.allSettled([
+      ada.ask(visit => confirm(visit, 'pwd')),
+      tab.ask(visit => confirm(visit, 'otp')),
+    ])
+    expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+    const { reason } = both.find(each => each.status === 'rejected')!
+    expect(reason).toMatchObject({ status: 409 })
+    const late = both[0].status === 'rejected' ? { browser: tab, method: 'pwd' } : { browser: ada, method: 'otp' }
+    await late.browser.ask(visit => confirm(visit, late.method))
+    await expect(late.browser.ask(visit => requireProof(visit, ['pwd', 'otp'], MINUTE))).resolves.toBeTruthy()
+  })
+
   it('ends with the login', async () => {
     const { logIn } = service()
     const ada = await logIn('ada', 42n)
@@ -89,7 +105,8 @@ describe('a proof', () => {
         await sessions.invalidateUser(42n)
         return confirm(visit, 'otp')
       }),
-    ).rejects.toMatchObject({ status: 401 })
+    ).rejects.toMatchObject({ status: 409 })
+    await expect(ada.ask(visit => confirm(visit, 'otp'))).rejects.toMatchObject({ status: 401 })
   })
 })
 
