@@ -36,7 +36,7 @@ const KINDS: readonly (readonly [name: string, install: () => Promise<Project>, 
   ['a project with cookie 2, by npm', () => npmProject(join(folder, 'npm'), 'cookie@2', packed.path), /^2\./],
   ['a project with cookie 2, by pnpm', () => pnpmProject(join(folder, 'pnpm'), 'cookie@2', packed.path), /^2\./],
 ]
-describe.each(isOtherNode ? KINDS.slice(0, 2) : KINDS)('%s', { timeout: 120_000 }, (_, install, cookie) => {
+describe.each(isOtherNode ? KINDS.slice(0, 2) : KINDS)('%s', { timeout: 120_000 }, (name, install, cookie) => {
   let project: Project
   beforeAll(async () => {
     project = await install()
@@ -95,6 +95,8 @@ describe.each(isOtherNode ? KINDS.slice(0, 2) : KINDS)('%s', { timeout: 120_000 
     expect(await project.node('import-all.mjs', ...subpaths)).toBe('imported\n')
   })
 
+  // Which cookie it has makes no difference to these.
+  if (isOtherNode && name !== KINDS[0]![0]) return
   it('runs its command by npx, and without', async () => {
     const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
     expect(await project.npx('--version')).toBe(`${version}\n`)
