@@ -47,12 +47,19 @@ export function onlyHashesAtRest({ setUp, backend: { dump } }: GuaranteeKit): vo
       for (const secret of secrets) assert.ok(!holdsPartOf(secret, rows))
 
       const found = new Set(`${shown(kept)} ${rows}`.match(/[A-Za-z0-9_-]{16,}/g))
-      for (const text of found)
-        for (const id of [text, text.slice(0, 43), text.slice(-43), `${login.key.slice(0, 3)}${text}`.slice(0, 43)]) {
-          assert.equal(await sessions.get(id as SessionId), null)
-          assert.equal(await sessions.redeemRememberToken(`${id}.${id}`), null)
-          assert.equal(await sessions.redeemRememberToken(`${id}.${text.slice(0, 43)}`), null)
-        }
+      for (const text of found) {
+        const tries = [
+          text,
+          text.slice(0, 43),
+          text.slice(-43),
+          `${login.key.slice(0, 3)}${text}`.slice(0, 43),
+        ].flatMap(id => [
+          sessions.get(id as SessionId),
+          sessions.redeemRememberToken(`${id}.${id}`),
+          sessions.redeemRememberToken(`${id}.${text.slice(0, 43)}`),
+        ])
+        for (const got of await Promise.all(tries)) assert.equal(got, null)
+      }
       assert.ok(found.size > 10)
     })
   })

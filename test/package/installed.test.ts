@@ -36,7 +36,7 @@ const KINDS: readonly (readonly [name: string, install: () => Promise<Project>, 
   ['a project with cookie 2, by npm', () => npmProject(join(folder, 'npm'), 'cookie@2', packed.path), /^2\./],
   ['a project with cookie 2, by pnpm', () => pnpmProject(join(folder, 'pnpm'), 'cookie@2', packed.path), /^2\./],
 ]
-describe.each(isOtherNode ? KINDS.slice(0, 2) : KINDS)('%s', { timeout: 120_000 }, (_, install, cookie) => {
+describe.each(isOtherNode ? KINDS.slice(0, 2) : KINDS)('%s', { timeout: 120_000 }, (name, install, cookie) => {
   let project: Project
   beforeAll(async () => {
     project = await install()
@@ -47,20 +47,17 @@ describe.each(isOtherNode ? KINDS.slice(0, 2) : KINDS)('%s', { timeout: 120_000 
     expect(JSON.parse(manifest).version).toMatch(cookie)
   })
 
-  it('gets the same from every subpath with import and with require', async () => {
+  it('gets the same from every subpath with import and with require, by the names that classes and functions show', async () => {
     const imported = JSON.parse(await project.node('names.mjs', ...subpaths))
     const required = JSON.parse(await project.node('names.cjs', ...subpaths))
     expect(Object.keys(imported)).toEqual(subpaths)
-    for (const names of Object.values(imported)) expect(names).not.toEqual({})
     expect(required).toEqual(imported)
-  })
-
-  it('prints classes and functions by the names under which it imports them', async () => {
-    for (const program of ['names.mjs', 'names.cjs'])
-      for (const [subpath, names] of Object.entries(JSON.parse(await project.node(program, ...subpaths))))
-        for (const [name, shown] of Object.entries(names as Record<string, string>))
-          if (!['object', 'number', 'string', 'symbol'].includes(shown))
-            expect(`${subpath}: ${shown}`).toBe(`${subpath}: ${name}`)
+    for (const [subpath, names] of Object.entries<Record<string, string>>(imported)) {
+      expect(names).not.toEqual({})
+      for (const [name, shown] of Object.entries(names))
+        if (!['object', 'number', 'string', 'symbol'].includes(shown))
+          expect(`${subpath}: ${shown}`).toBe(`${subpath}: ${name}`)
+    }
   })
 
   it('says in stack traces which function of the package threw', async () => {
@@ -95,6 +92,8 @@ describe.each(isOtherNode ? KINDS.slice(0, 2) : KINDS)('%s', { timeout: 120_000 
     expect(await project.node('import-all.mjs', ...subpaths)).toBe('imported\n')
   })
 
+  // Which cookie it has makes no difference to these.
+  if (isOtherNode && name !== KINDS[0]![0]) return
   it('runs its command by npx, and without', async () => {
     const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
     expect(await project.npx('--version')).toBe(`${version}\n`)

@@ -1,64 +1,66 @@
-// NODE_DEBUG=coatcheck says why a request has no session, in a process of its own for each reason.
+// NODE_DEBUG=coatcheck says why a request has no session.
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { build } from '../support/scripts/build.mjs'
 
-beforeAll(build, 240_000)
-
 const program = fileURLToPath(new URL('fixtures/no-session.mjs', import.meta.url))
 
-async function printed(reason: string, NODE_DEBUG: string) {
+/** What a process prints for each of some reasons. */
+async function printed(NODE_DEBUG: string, reasons: readonly string[]) {
   const env = { ...process.env, NODE_DEBUG }
-  const { stdout, stderr } = await promisify(execFile)(process.execPath, [program, reason], { env })
-  const { key, id } = JSON.parse(stdout) as { key: string; id: string }
-  expect(stderr).not.toContain(id)
-  return { key, lines: stderr.split('\n').flatMap(line => /^COATCHECK \d+: (.*)$/.exec(line)?.[1] ?? []) }
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [program, ...reasons], { env })
+  const told: Record<string, { key: string; id: string }> = JSON.parse(stdout)
+  const parts = stderr.split(/^reason: /m).slice(1)
+  return new Map(
+    reasons.map((reason, at) => {
+      const { key, id } = told[reason]!
+      expect(parts[at]).not.toContain(id)
+      const lines = parts[at]!.split('\n').flatMap(line => /^COATCHECK \d+: (.*)$/.exec(line)?.[1] ?? [])
+      return [reason, lines.map(line => line.replace(key, 'KEY'))]
+    }),
+  )
 }
 
+const NOT_LIVE = 'not live (unknown, expired or ended), key KEY'
 describe('NODE_DEBUG=coatcheck prints one line', () => {
-  it.each(['no cookie', 'malformed cookie', 'ambiguous cookies', 'without HTTPS', 'another origin'])(
-    'for a request with %s',
-    async reason => {
-      expect((await printed(reason, 'coatcheck')).lines).toEqual([`no session: ${reason}`])
-    },
-    60_000,
-  )
+  const cases = [
+    ['no cookie', 'no cookie'],
+    ['malformed cookie', 'malformed cookie'],
+    ['ambiguous cookies', 'ambiguous cookies'],
+    ['without HTTPS', 'without HTTPS'],
+    ['another origin', 'another origin'],
+    ['expired', NOT_LIVE],
+    ['ended', NOT_LIVE],
+    ['ended in this process', 'ended in this process, key KEY'],
+    ['under a new ID already', 'under a new ID already, key KEY'],
+    ['refused by the password version', 'refused by the password version, key KEY'],
+    ['past a shorter time limit', 'past a shorter time limit, key KEY'],
+    ['refused by its device', 'refused by its device, key KEY'],
+  ] as const
+  let lines: Awaited<ReturnType<typeof printed>>
+  beforeAll(async () => {
+    await build()
+    lines = await printed('coatcheck', [...cases.map(([reason]) => reason), 'unknown', 'nothing'])
+  }, 240_000)
+
+  it.each(cases)('for a request without a session: %s', (reason, said) => {
+    expect(lines.get(reason)).toEqual([`no session: ${said}`])
+  })
+
+  it('for an ID that nobody knows', () => {
+    expect(lines.get('unknown')).toEqual([expect.stringMatching(/^no session: not live .*, key [\w-]{46}$/)])
+  })
+
+  it('and none for a session that is there', () => {
+    expect(lines.get('nothing')).toEqual([])
+  })
 
   it.each([
-    ['expired', 'not live (unknown, expired or ended)'],
-    ['ended', 'not live (unknown, expired or ended)'],
-    ['ended in this process', 'ended in this process'],
-    ['under a new ID already', 'under a new ID already'],
-    ['refused by the password version', 'refused by the password version'],
-    ['past a shorter time limit', 'past a shorter time limit'],
-    ['refused by its device', 'refused by its device'],
-  ])(
-    'with its key for a session that is %s',
-    async (reason, said) => {
-      const { key, lines } = await printed(reason, 'coatcheck')
-      expect(lines).toEqual([`no session: ${said}, key ${key}`])
-    },
-    60_000,
-  )
-
-  it('for an ID that nobody knows', async () => {
-    const { lines } = await printed('unknown', 'coatcheck')
-    expect(lines).toEqual([expect.stringMatching(/^no session: not live .*, key [\w-]{46}$/)])
-  }, 60_000)
-})
-
-describe('nothing is printed', () => {
-  it.each([
-    ['for a session that is there', 'nothing', 'coatcheck'],
-    ['without NODE_DEBUG', 'no cookie', ''],
-    ['for another one', 'no cookie', 'http'],
-  ])(
-    '%s',
-    async (_, reason, debug) => {
-      expect((await printed(reason, debug)).lines).toEqual([])
-    },
-    60_000,
-  )
+    ['without NODE_DEBUG', ''],
+    ['for another one', 'http'],
+  ])('and none %s', async (_, debug) => {
+    expect((await printed(debug, ['no cookie'])).get('no cookie')).toEqual([])
+  })
 })

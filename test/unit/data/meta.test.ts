@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { packMeta, unpackMeta } from '../../../src/data/meta.ts'
+import { anyText } from '../../support/any-text.ts'
 
 const meta = fc.record(
   {
@@ -13,7 +14,7 @@ const meta = fc.record(
 )
 const text = fc.oneof(
   fc.json(),
-  fc.string({ unit: 'binary' }),
+  anyText(),
   fc.tuple(meta, fc.string()).map(([kept, rest]) => packMeta(kept, rest)),
   fc.string({ unit: fc.constantFrom('@', 'v', 'i', '-', '1', '{', '}') }),
 )
