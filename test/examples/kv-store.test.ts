@@ -17,25 +17,42 @@ describe('a store over a database that commits several entries at once', () => {
   })
 })
 
-describe('the same where an entry of a commit has 200 bytes at most', () => {
+/** A database with limits: 200 bytes in an entry of a commit, ten versions to check, 100 entries. */
+function narrowDriver(): Driver {
+  const inner = memoryDriver()
+  const narrow: Driver = {
+    ...inner,
+    checks: 10,
+    commit(items) {
+      for (const { key, text } of items) {
+        expect((text ?? '').length).toBeLessThanOrEqual(key.startsWith('p/') ? 1600 : 200)
+        // Half a character is lost where text is kept as UTF-8.
+        expect((text ?? '').isWellFormed()).toBe(true)
+      }
+      expect(items.length).toBeLessThanOrEqual(100)
+      expect(items.filter(({ version }) => version !== undefined).length).toBeLessThanOrEqual(10)
+      return inner.commit(items)
+    },
+  }
+  return inPieces(narrow, 200)
+}
+
+describe('the same where the database has narrow limits', () => {
   testStore(
     it,
     () => {
-      const inner = memoryDriver()
-      const short: Driver = {
-        ...inner,
-        commit(items) {
-          for (const { key, text } of items)
-            expect((text ?? '').length).toBeLessThanOrEqual(key.startsWith('p/') ? 1600 : 200)
-          return inner.commit(items)
-        },
-      }
-      const driver = inPieces(short, 200)
+      const driver = narrowDriver()
       return [new KvStore(driver), new KvStore(driver)]
     },
     undefined,
     { runs: 5, rounds: 3 },
   )
+  it.each(['', 'x'])('keeps long text whole, wherever it is cut: %o before', async start => {
+    const driver = narrowDriver()
+    const text = `${start}${'😀'.repeat(1000)}`
+    await driver.commit([{ key: 's/1', text, until: 0 }])
+    expect((await driver.get(['s/1']))[0]?.text).toBe(text)
+  })
 })
 
 it('what another node wrote between the read and the commit is neither lost nor brought back', async () => {
