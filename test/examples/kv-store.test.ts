@@ -1,4 +1,4 @@
-// examples/kv-store.mjs in memory. Over databases: kv-store.engines.test.ts.
+// examples/kv-store.mjs in memory. Over databases: kv/*.engines.test.ts.
 import { SessionManager } from 'coatcheck'
 import { newUserId, testStore } from 'coatcheck/custom-store/testing'
 import { describe, expect, it } from 'vitest'

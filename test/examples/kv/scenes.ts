@@ -1,8 +1,9 @@
 // examples/kv-store.mjs over a database: the whole suite of the contract, and what it does not ask.
 import { SessionManager, type Store } from 'coatcheck'
 import { newUserId, testStore } from 'coatcheck/custom-store/testing'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Driver, type Item, KvStore } from '../../../examples/kv-store.mjs'
+import type { KeyValues } from '../../support/services/key-values.ts'
 
 const MINUTE = 60_000
 const INITIAL = () => ({ n: 0 })
@@ -68,6 +69,19 @@ export function kvScenes(
       expect(await other.list(user.id)).toEqual([])
     }
   })
+}
+
+/** The same over two connections to a server that starts for it. */
+export function kvScenesOn(start: () => Promise<KeyValues>) {
+  let database: KeyValues
+  afterAll(() => database?.stop())
+  kvScenes(
+    async () => {
+      database = await start()
+      return [await database.connect(), await database.connect()]
+    },
+    { runs: 3, rounds: 2 },
+  )
 }
 
 /** A driver that tells of each commit, before it is made and after. */
