@@ -152,7 +152,7 @@ describe('the tables of all pages', () => {
   it.each([
     ['README.md', 'Stores'],
     ['docs/stores.md', 'Choose a store'],
-  ])('name stores that exist under their subpath: %s', async (page, heading) => {
+  ])('name stores that exist under their subpath, or in their example: %s', async (page, heading) => {
     const rows = table(page, heading)
     expect(rows.length).toBeGreaterThanOrEqual(5)
     const subpaths: Record<string, () => Promise<object>> = {
@@ -162,6 +162,7 @@ describe('the tables of all pages', () => {
       'coatcheck/stores/mysql': () => import('coatcheck/stores/mysql'),
       'coatcheck/stores/sqlite': () => import('coatcheck/stores/sqlite'),
       'coatcheck/stores/d1': () => import('coatcheck/stores/d1'),
+      'examples/kv-store.mjs': () => import('../../../examples/kv-store.mjs'),
     }
     for (const [name, subpath] of rows) expect(Object.keys(await subpaths[plain(subpath)]!())).toContain(plain(name))
   })
