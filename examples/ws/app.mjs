@@ -44,7 +44,8 @@ server.on('upgrade', async (request, socket, head) => {
     if (!session || !user) return refuse(401)
     websockets.handleUpgrade(request, socket, head, websocket => {
       websocket.on('error', () => websocket.terminate())
-      websocket.on('close', watch(session, () => close(websocket)))
+      const forget = watch(session, () => close(websocket))
+      websocket.on('close', forget)
       websocket.send(`Hello ${user.name}`)
       websocket.on('message', text => websocket.send(`You said ${text}`))
     })
