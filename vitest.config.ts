@@ -31,6 +31,8 @@ export default defineConfig({
       { find: /^coatcheck\/(stores\/\w+)$/, replacement: here('./$1.ts') },
       { find: /^coatcheck\/([\w-]+)$/, replacement: here('./src/$1.ts') },
       { find: /^coatcheck$/, replacement: here('./src/index.ts') },
+      // Of an example that the tests of other libraries run.
+      { find: /^jose$/, replacement: here('./test/libraries/node_modules/jose/dist/webapi/index.js') },
     ],
   },
   test: {
