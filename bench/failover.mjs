@@ -1,7 +1,7 @@
 // @ts-check
 // How soon a store is back with each client when its connection is of no use, or its server away: a table of
 // docs/performance.md.
-import { connect } from 'node:net'
+import { watched } from '../examples/watched-socket.mjs'
 import { writeBlocks } from './blocks.mjs'
 import { coatcheck } from './servers/serve.mjs'
 import { fixed, table } from './table.mjs'
@@ -252,25 +252,6 @@ async function postgresql(name) {
   await Promise.all([proxy.stop(), standby.stop()])
   await primary.stop()
   return row
-}
-
-/** As docs/stores/postgresql.md shows it. @param {{ host: string[], port: number[] }} options */
-function watched({ host, port }) {
-  const socket = connect(/** @type {number} */ (port[0]), host[0])
-  const { write } = socket
-  /** @type {NodeJS.Timeout | undefined} */
-  let timer
-  const heard = () => {
-    clearTimeout(timer)
-    timer = undefined
-  }
-  /** @param {unknown[]} args */
-  const watchedWrite = (...args) => {
-    timer ??= setTimeout(() => socket.destroy(new Error('the connection was silent')), 4000)
-    return write.apply(socket, /** @type {any} */ (args))
-  }
-  socket.write = watchedWrite
-  return socket.on('data', heard).on('close', heard)
 }
 
 async function mysql2() {
