@@ -92,6 +92,42 @@ it('what another node wrote between the read and the commit is neither lost nor 
   expect(await other.list(user.id)).toEqual([])
 })
 
+it('what was read while a commit was half done is read again: no session is lost, and none is called gone', async () => {
+  const driver = memoryDriver()
+  const other = managerOf(new KvStore(driver))
+  let hidden = ''
+  let meanwhile: (() => Promise<unknown>) | null = null
+  const halfway: Driver = {
+    ...driver,
+    async get(keys) {
+      const before = await driver.get(keys)
+      const run = meanwhile
+      meanwhile = null
+      await run?.()
+      // What comes first in a list is as it was before, the rest as it is after.
+      const found = run === null ? before : [...before.slice(0, 1), ...(await driver.get(keys)).slice(1)]
+      const at = keys.indexOf(hidden)
+      if (at >= 0) {
+        found[at] = { text: null, version: null }
+        hidden = ''
+      }
+      return found
+    },
+  }
+  const store = new KvStore(halfway)
+  const user = ada()
+  const { key, secret } = await other.create({ user })
+  hidden = `s/${key}`
+  expect((await managerOf(store).list(user.id)).map(each => each.key)).toEqual([key])
+  expect(await other.get(secret)).not.toBeNull()
+
+  const now = Date.now()
+  const old = (await store.listUser(user.id, 'session', { now }))[0]!
+  const next = { ...old, key: 'n'.repeat(46), version: 1, writeId: 'next-one' }
+  meanwhile = () => new KvStore(driver).replace(old.key, old.version, next, {}, { now })
+  expect(await store.replace(old.key, old.version, next, {}, { now })).toBe('created')
+})
+
 it('a commit whose answer is lost is an unknown outcome, and the same call again gets its first answer', async () => {
   const driver = memoryDriver()
   let isLost = false
