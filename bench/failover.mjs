@@ -1,9 +1,8 @@
 // @ts-check
-// How soon a store is back with each client when its connection is of no use, or its server away: the tables of
-// docs/stores/redis.md, postgresql.md and mysql.md.
-import { readFileSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
-import { fileURLToPath } from 'node:url'
+// How soon a store is back with each client when its connection is of no use, or its server away: a table of
+// docs/performance.md.
+import { watched } from '../examples/watched-socket.mjs'
+import { writeBlocks } from './blocks.mjs'
 import { coatcheck } from './servers/serve.mjs'
 import { fixed, table } from './table.mjs'
 import './typescript.mjs'
@@ -55,7 +54,7 @@ async function repeat(call, toTheEnd = false) {
 
 /** When the call ended that first succeeded. @param {Awaited<ReturnType<typeof repeat>>} calls */
 const seconds = ({ answers, began }) =>
-  answers[0] === undefined ? `more than ${LONG / 1000} s` : `${fixed((answers[0].end - began) / 1000, 1)} s`
+  answers[0] === undefined ? `> ${LONG / 1000}` : fixed((answers[0].end - began) / 1000, 1)
 
 /**
  * Logins and reads after a failover; `next` leads the address to the primary, a second later.
@@ -162,7 +161,7 @@ async function redis(name) {
   hushed.silence()
   const row = [...first, ...(await readsOf(hushed.store, hushed.secret))]
   await hushed.stop()
-  if (!(name in STANDALONE)) return [...row, '', '']
+  if (!(name in STANDALONE)) return [...row, '–', '–']
   const place = await behindProxies()
   const [server] = place.servers
   row.push(await readAfter(place.store, place.secret, STOPPED, server.pause, server.resume))
@@ -255,25 +254,6 @@ async function postgresql(name) {
   return row
 }
 
-/** As docs/stores/postgresql.md shows it. @param {{ host: string[], port: number[] }} options */
-function watched({ host, port }) {
-  const socket = connect(/** @type {number} */ (port[0]), host[0])
-  const { write } = socket
-  /** @type {NodeJS.Timeout | undefined} */
-  let timer
-  const heard = () => {
-    clearTimeout(timer)
-    timer = undefined
-  }
-  /** @param {unknown[]} args */
-  const watchedWrite = (...args) => {
-    timer ??= setTimeout(() => socket.destroy(new Error('the connection was silent')), 4000)
-    return write.apply(socket, /** @type {any} */ (args))
-  }
-  socket.write = watchedWrite
-  return socket.on('data', heard).on('close', heard)
-}
-
 async function mysql2() {
   const { startMariadb } = await support('services/mariadb.ts')
   const { startProxy } = await support('services/proxy.ts')
@@ -297,49 +277,37 @@ async function mysql2() {
 }
 
 const HEAD = [
-  'first login',
+  'client; times in seconds',
+  'failover: first login',
   'logins refused',
-  'ended sessions shown after that',
-  'silent connection: first answer',
+  'ended sessions shown',
+  'silence: first read',
   'reads failed',
-  'stopped for 6 s: first answer after it',
-  'down for 5 s: first answer after it',
+  'stopped for 6 s: first read',
+  'down for 5 s: first read',
 ]
-
-/** @param {string} page @param {string} printed @param {readonly string[]} heading */
-function put(page, printed, heading) {
-  const file = fileURLToPath(new URL(`../docs/stores/${page}.md`, import.meta.url))
-  const text = readFileSync(file, 'utf8')
-  const mark = '<!-- printed by npm run bench -- failover --write -->\n'
-  const at = text.indexOf(mark)
-  if (at < 0) throw new Error(`docs/stores/${page}.md has no place for the table`)
-  const rest = text.slice(at + mark.length).replace(/^(?:\|.*\n)*(?:\n`npm run bench.*\n)?/, '')
-  writeFileSync(file, `${text.slice(0, at)}${mark}${printed}\n\n${heading.slice(0, 2).join(' ')}\n${rest}`)
-}
 
 /** What the page shows: version 5 of both clients was measured once, within two seconds of version 6. @param {string} client */
 const isNewest = client => !/ 5\b/.test(client)
 
-/** Prints the tables; `write` puts them into their pages as well. @param {boolean} write @param {readonly string[]} heading */
+/** Prints the table; `write` puts it into its page as well. @param {boolean} write @param {readonly string[]} heading */
 export async function benchFailover(write, heading) {
   const { CLUSTER, SENTINEL, STANDALONE } = await support('redis/clients.ts')
-  /** @type {[string, string, readonly string[], (name: string) => Promise<unknown[]>][]} */
-  const pages = [
-    ['redis', 'another primary', Object.keys({ ...STANDALONE, ...CLUSTER, ...SENTINEL }).filter(isNewest), redis],
-    ['postgresql', 'a standby at the address', ['pg', 'Postgres.js', 'Postgres.js, its socket watched'], postgresql],
-    ['mysql', 'read-only for a second', ['mysql2'], mysql2],
+  /** @type {[readonly string[], (name: string) => Promise<unknown[]>][]} */
+  const clients = [
+    [Object.keys({ ...STANDALONE, ...CLUSTER, ...SENTINEL }).filter(isNewest), redis],
+    [['pg', 'Postgres.js', 'Postgres.js, its socket watched'], postgresql],
+    [['mysql2'], mysql2],
   ]
-  for (const [page, failure, names, measure] of pages) {
-    /** @type {string[][]} */
-    const rows = []
+  /** @type {string[][]} */
+  const rows = []
+  for (const [names, measure] of clients)
     for (const name of names) {
       const row = [name, ...(await measure(name)).map(String)]
       console.log(row.join(', '))
       rows.push(row)
     }
-    const [first = '', ...others] = HEAD
-    const printed = table(['client', `${failure}: ${first}`, ...others], rows)
-    console.log(`\n${printed}\n`)
-    if (write) put(page, printed, heading)
-  }
+  const printed = table(HEAD, rows)
+  console.log(`\n${printed}\n`)
+  if (write) writeBlocks('failover', ['docs/performance.md'], { table: printed, run: heading.slice(0, 2).join(' ') })
 }

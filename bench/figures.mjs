@@ -10,28 +10,48 @@ import { fixed, table, whole } from './table.mjs'
 
 /** @typedef {import('./tables.mjs').Medians} Medians */
 
-/** Like beside like, by block of the page: ours, and who stands beside it. @type {Record<string, [string, string[]]>} */
-const GROUPS = {
-  express: ['coatcheck in Express', ['express-session']],
-  fastify: ['coatcheck in Fastify', ['@fastify/session']],
-  alone: ['coatcheck', ['koa-session', 'better-auth', 'iron-session', 'JWT, jose']],
-}
+const EXPRESS = ['coatcheck in Express', 'express-session']
+const FASTIFY = ['coatcheck in Fastify', '@fastify/session']
+/** Like beside like: ours, and who stands beside it. */
+const GROUPS = [EXPRESS, FASTIFY, ['coatcheck', 'koa-session', 'better-auth', 'iron-session', 'JWT, jose']]
 /** The bars of the chart. */
-const CHART = ['by hand', 'coatcheck', 'Express alone', ...GROUPS.express, ...GROUPS.fastify].flat()
+const CHART = ['by hand', 'coatcheck', 'Express alone', ...EXPRESS, ...FASTIFY]
 const TITLE = 'Processor time for a GET of a logged-in user, sessions in memory; a Map by hand on node:http is 1'
 
+/** @typedef {{ ratio: number, low: number, high: number }} Figure */
 /** @param {Map<string, Medians>} all */
 function rowsOf(all) {
   return [...all].flatMap(([store, medians]) =>
     Object.entries(OPERATIONS).flatMap(([name, { title }]) => {
       const of = (/** @type {string} */ label) => medians.get(label)?.get(name)
-      return of('by hand') ? [{ where: `${TABLES[store]?.title}: ${title}`, of }] : []
+      return of('by hand') ? [{ where: `${TABLES[store]?.title.split(' ')[0]}: ${title}`, of }] : []
     }),
   )
 }
 
-/** @param {{ ratio: number, low: number, high: number } | undefined} median */
-const cell = median => (median ? `${fixed(median.ratio)} (${fixed(median.low)} to ${fixed(median.high)})` : '–')
+/** Bold is what is below ours. @param {Figure | undefined} own @param {Figure | undefined} figure */
+const cell = (own, figure) =>
+  figure === undefined ? '–' : own && figure.ratio < own.ratio ? `**${fixed(figure.ratio)}**` : fixed(figure.ratio)
+
+/** The table, and how far the middle half of the rounds spreads. @param {readonly { where: string, of(label: string): Figure | undefined }[]} rows */
+export function figuresOf(rows) {
+  const labels = GROUPS.flat()
+  const spreads = rows
+    .flatMap(({ of }) => labels.flatMap(label => of(label) ?? []))
+    .map(({ ratio, low, high }) => Math.max(high - ratio, ratio - low) / ratio)
+    .sort((a, b) => a - b)
+  const percent = (/** @type {number} */ part) => whole(100 * Number(spreads[Math.floor(part * (spreads.length - 1))]))
+  return {
+    spread: `In the middle half of the rounds half of the figures vary by ${percent(0.5)} % at most, nine in ten by ${percent(0.9)} %: a smaller difference means nothing.`,
+    table: table(
+      ['sessions in: request', ...labels],
+      rows.map(({ where, of }) => [
+        where,
+        ...GROUPS.flatMap(group => group.map(label => cell(of(String(group[0])), of(label)))),
+      ]),
+    ),
+  }
+}
 
 /** @param {Medians} memory */
 function drawChart(memory) {
@@ -67,35 +87,16 @@ export async function writePage(all, heading) {
   const isShort = Math.min(...rounds) < 5
   /** @type {Record<string, string>} */
   const blocks = {
+    ...figuresOf(rows),
     run: `${heading.slice(0, 2).join(' ')} When it ended there were ${fixed(Number(loadavg()[0]), 1)}, its own among them. ${heading[2]}${isShort ? ' **Few rounds: these figures show that the command works, and little else.**' : ` ${Math.min(...rounds)} to ${Math.max(...rounds)} rounds.`}`,
-  }
-  /** @type {string[][]} */
-  const cheaper = []
-  for (const [name, [ours, peers]] of Object.entries(GROUPS)) {
-    const shown = rows.filter(({ of }) => of(ours))
-    blocks[name] = table(
-      ['sessions in: request', ours, ...peers],
-      shown.map(({ where, of }) => [where, cell(of(ours)), ...peers.map(peer => cell(of(peer)))]),
-    )
-    for (const { where, of } of shown)
-      for (const peer of peers) {
-        const [own, theirs] = [of(ours), of(peer)]
-        if (own && theirs && theirs.ratio < own.ratio)
-          cheaper.push([where, `${ours} ${cell(own)}`, `${peer} ${cell(theirs)}`])
-      }
   }
   const bytes = async (/** @type {string} */ who) =>
     `${who} ${whole((await measure('footprint.mjs', who, '1000000')).bytes)}`
-  cheaper.unshift([
-    'bytes for a session, of 1,000,000 in memory',
-    await bytes('coatcheck'),
-    await bytes('express-session'),
-  ])
-  blocks.cheaper = table(['sessions in: request', 'ours', 'cheaper'], cheaper, 3)
+  blocks.memory = `A session of a user in memory takes, in bytes and of a million: ${await bytes('coatcheck')}, ${await bytes('express-session')}.`
   const memory = /** @type {Medians} */ (all.get('memory'))
-  const [express, own, peer] = ['Express alone', ...GROUPS.express]
-    .flat()
-    .map(label => fixed(Number(memory.get(label)?.get('profile')?.ratio), 1))
+  const [express, own, peer] = ['Express alone', ...EXPRESS].map(label =>
+    fixed(Number(memory.get(label)?.get('profile')?.ratio), 1),
+  )
   blocks.speed = `**Speed${isShort ? ' (few rounds on a busy machine, to be measured again)' : ''}:** processor time for a GET of a logged-in user, sessions in memory, a \`Map\` by hand on \`node:http\` = 1: Express alone ${express}, coatcheck in Express ${own}, express-session in Express ${peer} ([Performance](docs/performance.md), also where others are cheaper; \`npm run bench -- --quick\` measures yours in two minutes).`
   writeFileSync(at('docs/pictures/performance.svg'), drawChart(memory))
   writeBlocks('bench', ['docs/performance.md', 'README.md'], blocks)

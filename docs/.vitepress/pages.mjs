@@ -122,6 +122,11 @@ export const SECTIONS = [
         'Log in with OAuth, OIDC or SAML: what has to come back in the session, and who the user is then.',
       ),
       page(
+        'Back-channel logout',
+        '/guide/back-channel-logout',
+        'OpenID Connect Back-Channel Logout: a logout at the provider ends the sessions here.',
+      ),
+      page(
         'Refresh tokens',
         '/guide/refresh-tokens',
         'Refresh an OAuth access token once, however many requests and nodes ask for it.',

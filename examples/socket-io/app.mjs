@@ -4,17 +4,12 @@ import { SessionError, SessionManager } from 'coatcheck'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { Server } from 'socket.io'
+import { watchSessions } from '../watch.mjs'
 
-const sessions = new SessionManager({
-  store: new MemoryStore(),
-  // What ends in this process is known here at once; what ends elsewhere, or expires, at the next check.
-  onEvent: event => {
-    if (event.type === 'destroyed') io.in(event.key).disconnectSockets(true)
-    if (event.type === 'invalidated') io.in(`user ${event.userId}`).disconnectSockets(true)
-    // The browser connects again, with its new cookie. So does the one that a logout everywhere excepted.
-    if (event.type === 'regenerated') io.in(event.oldKey).disconnectSockets(true)
-  },
-})
+// With several nodes give it a channel, as in ../channels.mjs.
+const { onEvent, start, watch } = watchSessions({ every: Number(process.env.CHECK_EVERY ?? 60_000) })
+const sessions = new SessionManager({ store: new MemoryStore(), onEvent })
+await start(sessions)
 const visits = nodeVisits(sessions)
 
 const server = createServer(async (request, response) => {
@@ -64,18 +59,8 @@ io.use(async (socket, next) => {
 io.on('connection', socket => {
   /** @type {{ session: import('coatcheck').UserSession<any> }} */
   const { session } = socket.data
-  socket.join([session.key, `user ${session.user.id}`]) // so that onEvent finds it
-  const check = setInterval(
-    () => {
-      // An outage is no logout: asked again later.
-      sessions.get(session.secret, { touch: false }).then(
-        live => live ?? socket.disconnect(true),
-        error => console.error(error),
-      )
-    },
-    Number(process.env.CHECK_EVERY ?? 60_000),
-  )
-  socket.on('disconnect', () => clearInterval(check))
+  const forget = watch(session, () => socket.disconnect(true))
+  socket.on('disconnect', forget)
   socket.emit('hello', session.user.name)
   socket.on('say', text => socket.emit('said', text))
 })

@@ -4,30 +4,12 @@ import { SessionError, SessionManager } from 'coatcheck'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { WebSocketServer } from 'ws'
+import { watchSessions } from '../watch.mjs'
 
-/** The open sockets, each with its session. @type {Map<import('ws').WebSocket, import('coatcheck').Session<any>>} */
-const open = new Map()
-/** @param {import('ws').WebSocket} socket */
-function close(socket) {
-  socket.removeAllListeners('message') // what comes after the logout is not served
-  socket.close(4401, 'logged out')
-  setTimeout(() => socket.terminate(), 1000) // a client may leave the close unanswered
-}
-/** @param {(session: import('coatcheck').Session<any>) => boolean} isOver */
-function closeSockets(isOver) {
-  for (const [socket, session] of open) if (isOver(session)) close(socket)
-}
-
-const sessions = new SessionManager({
-  store: new MemoryStore(),
-  // What ends in this process is known here at once; what ends elsewhere, or expires, at the next check.
-  onEvent: event => {
-    if (event.type === 'destroyed') closeSockets(({ key }) => key === event.key)
-    if (event.type === 'invalidated') closeSockets(({ user }) => user?.id === event.userId)
-    // The browser connects again, with its new cookie. So does the one that a logout everywhere excepted.
-    if (event.type === 'regenerated') closeSockets(({ key }) => key === event.oldKey)
-  },
-})
+// With several nodes give it a channel, as in ../channels.mjs.
+const { onEvent, start, watch } = watchSessions({ every: Number(process.env.CHECK_EVERY ?? 60_000) })
+const sessions = new SessionManager({ store: new MemoryStore(), onEvent })
+await start(sessions)
 const visits = nodeVisits(sessions)
 
 const server = createServer(async (request, response) => {
@@ -61,7 +43,9 @@ server.on('upgrade', async (request, socket, head) => {
     const { user } = session ?? {}
     if (!session || !user) return refuse(401)
     websockets.handleUpgrade(request, socket, head, websocket => {
-      keep(session, websocket)
+      websocket.on('error', () => websocket.terminate())
+      const forget = watch(session, () => close(websocket))
+      websocket.on('close', forget)
       websocket.send(`Hello ${user.name}`)
       websocket.on('message', text => websocket.send(`You said ${text}`))
     })
@@ -72,28 +56,11 @@ server.on('upgrade', async (request, socket, head) => {
   }
 })
 
-/**
- * Closes the socket once its session has ended.
- * @param {import('coatcheck').Session<any>} session
- * @param {import('ws').WebSocket} websocket
- */
-function keep(session, websocket) {
-  open.set(websocket, session)
-  const check = setInterval(
-    () => {
-      // An outage is no logout: asked again later.
-      sessions.get(session.secret, { touch: false }).then(
-        live => live ?? close(websocket),
-        error => console.error(error),
-      )
-    },
-    Number(process.env.CHECK_EVERY ?? 60_000),
-  )
-  websocket.on('error', () => websocket.terminate())
-  websocket.on('close', () => {
-    clearInterval(check)
-    open.delete(websocket)
-  })
+/** @param {import('ws').WebSocket} socket */
+function close(socket) {
+  socket.removeAllListeners('message') // what comes after the logout is not served
+  socket.close(4401, 'logged out')
+  setTimeout(() => socket.terminate(), 1000) // a client may leave the close unanswered
 }
 
 server.listen(process.env.PORT ?? 3000)

@@ -42,7 +42,7 @@ describe('the packed package', () => {
     const beside = files.map(file => file.path).filter(path => !path.startsWith('dist/'))
     const pages = beside.filter(path => path.startsWith('docs/') && path.endsWith('.md'))
     expect(pages.sort()).toEqual(PAGES.filter(page => page.startsWith('docs/')))
-    expect(beside.filter(path => !path.startsWith('docs/')).sort()).toEqual(
+    expect(beside.filter(path => !/^(?:docs|examples)\//.test(path)).sort()).toEqual(
       ['CHANGELOG.md', 'LICENSE', 'README.md', 'llms.txt', 'package.json'].sort(),
     )
     const built = files.map(file => file.path).filter(path => path.startsWith('dist/'))
@@ -51,6 +51,22 @@ describe('the packed package', () => {
       if (typeof entry === 'object')
         for (const condition of Object.values(entry as Record<string, Record<string, string>>))
           for (const path of Object.values(condition)) expect(built).toContain(path.replace('./', ''))
+  })
+
+  it('has the examples of one file that its pages tell to copy, and what those import', () => {
+    const paths = new Set(files.map(({ path }) => path))
+    const examples = [...paths].filter(path => path.startsWith('examples/'))
+    expect(examples.filter(path => !/^examples\/[\w-]+\.mjs$/.test(path))).toEqual([])
+    const linked = PAGES.flatMap(page =>
+      [...read(page).matchAll(/\]\((?:\.\.\/)*(examples\/[\w-]+\.mjs)\)/g)].map(([, path]) => path!),
+    )
+    const imported = examples.flatMap(path =>
+      [...read(path).matchAll(/ from '\.\/([^']+)'/g)].map(([, name]) => `examples/${name}`),
+    )
+    expect(linked).toContain('examples/once.mjs')
+    // The service is a folder of its own, for a clone.
+    const missing = [...linked, ...imported].filter(path => !paths.has(path))
+    expect(new Set(missing)).toEqual(new Set(['examples/server.mjs']))
   })
 
   it('is at most 450 kB packed, with its pages', () => {

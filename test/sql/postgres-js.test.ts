@@ -4,9 +4,9 @@ import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
 import postgres from 'postgres'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { watched } from '../../examples/watched-socket.mjs'
 import { within } from '../support/deadlines.ts'
 import { failure, survive } from '../support/failure.ts'
-import { blocksOf } from '../support/pages.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { type PostgresDatabase, sharedPostgres } from '../support/services/postgres.ts'
 import { until } from '../support/services/process.ts'
@@ -118,11 +118,7 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
     }
   })
 
-  it('leaves a connection that falls silent by the socket that its page shows', { timeout: 60_000 }, async () => {
-    const [code] = blocksOf('docs/stores/postgresql.md').flatMap(
-      ({ code }) => /^function watched[\s\S]*?^}$/m.exec(code) ?? [],
-    )
-    const watched = new Function('connect', `${code}; return watched`)(connect)
+  it('leaves a connection that falls silent by the socket that its page has copied', { timeout: 60_000 }, async () => {
     const proxy = await startProxy(server.port)
     // Its types lack the socket.
     const options = { port: proxy.port, fetch_types: false, max: 1, backoff: () => 0.05, socket: watched } as object

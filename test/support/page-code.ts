@@ -1,5 +1,5 @@
 // A block of a page as a module of its own: with the names that the page took for granted, compiled and run.
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import ts from 'typescript'
 import { OPTIONS, programs } from './compiler.ts'
 import { type Block, blocksOf, read, root } from './pages.ts'
@@ -128,7 +128,7 @@ export function guidesInStart(pages: readonly string[]): string {
   return inStart(blocks.map(({ code }) => code).join('\n'), initialOf(pages))
 }
 
-/** The files beside the modules of a page: what the page saves under a name, and the store that is not of the page. */
+/** The files beside the modules of a page: what it saves under a name, files of examples/ that it copies, and a store. */
 export function filesOf(page: string): Map<string, string> {
   const anyStore = `import { MemoryStore } from 'coatcheck/stores/memory'
 const database = new MemoryStore()
@@ -140,8 +140,10 @@ export class MyStore extends MemoryStore {
 }
 `
   const saved = modulesOf(page).filter(({ markers }) => markers.has('save'))
+  const copied = blocksOf(page).flatMap(({ markers }) => markers.get('beside')?.split(', ') ?? [])
   return new Map([
     ['my-store.mjs', anyStore],
+    ...copied.map(path => [basename(path), read(path)] as const),
     ...saved.map(module => [module.markers.get('save')!, module.code] as const),
   ])
 }

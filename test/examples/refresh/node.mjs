@@ -17,13 +17,12 @@ const sessions = new SessionManager({
 const refreshing = {
   due: data => data.isStale,
   async work({ refresh }, signal) {
-    const response = await fetch(process.env.PROVIDER ?? '', {
-      method: 'POST',
-      body: JSON.stringify({ refresh }),
-      signal,
-    })
+    const client = { client_id: 'shop', client_secret: 'secret' }
+    const body = new URLSearchParams({ grant_type: 'refresh_token', refresh_token: refresh, ...client })
+    const response = await fetch(process.env.PROVIDER ?? '', { method: 'POST', body, signal })
     if (!response.ok) throw Object.assign(new Error('no token'), { status: 502 })
-    return Object.assign(/** @type {object} */ (await response.json()), { isStale: false })
+    const token = /** @type {any} */ (await response.json())
+    return { access: token.access_token, refresh: token.refresh_token, isStale: false }
   },
 }
 

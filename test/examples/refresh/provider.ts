@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { json } from 'node:stream/consumers'
+import { text } from 'node:stream/consumers'
 
 export async function startProvider() {
   const grants = new Map<string, { grant: string; isSpent: boolean }>()
@@ -17,7 +17,7 @@ export async function startProvider() {
     return token
   }
   const server = createServer(async (request, response) => {
-    const { refresh } = (await json(request)) as { refresh: string }
+    const refresh = new URLSearchParams(await text(request)).get('refresh_token') ?? ''
     await at.gate()
     const token = grants.get(refresh)
     const answer = (status: number, body: object) => response.writeHead(status).end(JSON.stringify(body))
@@ -29,15 +29,15 @@ export async function startProvider() {
     if (token === undefined || ended.has(token.grant)) return answer(400, {})
     token.isSpent = true
     count.refreshed++
-    return answer(200, { access: `of ${token.grant}: ${count.refreshed}`, refresh: issue(token.grant) })
+    return answer(200, { access_token: `of ${token.grant}: ${count.refreshed}`, refresh_token: issue(token.grant) })
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     count,
     at,
-    grant: (name: string) => issue(name),
-    isEnded: (name: string) => ended.has(name),
+    grant: async (name: string): Promise<string> => issue(name),
+    isEnded: async (name: string) => ended.has(name),
     stop: () => new Promise(resolve => server.close(resolve).closeAllConnections()),
   }
 }

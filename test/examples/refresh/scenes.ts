@@ -15,18 +15,22 @@ function signal() {
   return { give, given }
 }
 
+export type Provider = Pick<
+  Awaited<ReturnType<typeof startProvider>>,
+  'url' | 'count' | 'at' | 'grant' | 'isEnded' | 'stop'
+>
 type Open = () => Promise<{ url: string; stop(): unknown }>
 
 /** Starts four nodes, one of them four minutes ahead, and asks that they refresh once. */
-export function oneRefresh(open: Open) {
+export function oneRefresh(open: Open, start: () => Promise<Provider> = startProvider) {
   let database: Awaited<ReturnType<typeof open>>
-  let provider: Awaited<ReturnType<typeof startProvider>>
+  let provider: Provider
   let nodes: Service[]
   const startNode = (env: Record<string, string> = {}) =>
     startExample(NODE, { STORE_URL: database.url, PROVIDER: provider.url, ...env })
   beforeAll(async () => {
     database = await open()
-    provider = await startProvider()
+    provider = await start()
     // The first one makes the tables; the last one is ahead of the others.
     nodes = [await startNode(), ...(await Promise.all([startNode(), startNode(), startNode({ AHEAD: '240000' })]))]
   }, 120_000)
@@ -43,7 +47,7 @@ export function oneRefresh(open: Open) {
   let logins = 0
   async function logIn(lease = {}) {
     const name = `grant ${++logins}`
-    const [status, secret] = await ask(nodes[0]!, '/login', { 'X-Refresh': provider.grant(name) })
+    const [status, secret] = await ask(nodes[0]!, '/login', { 'X-Refresh': await provider.grant(name) })
     expect([status, secret]).toEqual([200, expect.any(String)])
     const access = (node: Service) => ask(node, '/access', { Authorization: secret, ...lease })
     const before = { ...provider.count }
@@ -64,7 +68,7 @@ export function oneRefresh(open: Open) {
     expect(new Set(answers.map(([status]) => status))).toEqual(new Set([200]))
     expect(new Set(answers.map(([, text]) => text)).size).toBe(1)
     expect(counts()).toEqual({ refreshed: 1, reused: 0 })
-    expect(provider.isEnded(name)).toBe(false)
+    expect(await provider.isEnded(name)).toBe(false)
   })
 
   return {
@@ -97,7 +101,7 @@ export function refreshScenes(open: Open): void {
     expect(await lost).toBe('lost')
     expect(new Set(answers.map(([status]) => status))).toEqual(new Set([200]))
     expect(counts()).toEqual({ refreshed: 1, reused: 0 })
-    expect(provider().isEnded(name)).toBe(false)
+    expect(await provider().isEnded(name)).toBe(false)
   })
 
   it('revives nothing where the user logs out meanwhile', async () => {
@@ -124,6 +128,6 @@ export function refreshScenes(open: Open): void {
     expect(first![0]).toBe(502)
     expect((await access(node(2)))[0]).toBe(200)
     expect(counts()).toEqual({ refreshed: 1, reused: 0 })
-    expect(provider().isEnded(name)).toBe(false)
+    expect(await provider().isEnded(name)).toBe(false)
   })
 }

@@ -104,6 +104,7 @@ describe('the code of the pages', () => {
       'then',
       'continues',
       'save',
+      'beside',
       'run',
       'compile only',
       'not run',

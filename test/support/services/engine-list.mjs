@@ -165,6 +165,14 @@ export const ENGINES = /** @type {const} */ ({
     optional: false,
     missing: () => driverModules('@electric-sql/pglite', '@neondatabase/serverless', 'iovalkey', 'next-auth', 'ws'),
   },
+  // For examples/kv-store.mjs.
+  'deno kv': { debian: null, npm: 'test/support/drivers', optional: false, missing: () => driverModules('@deno/kv') },
+  dynalite: {
+    debian: null,
+    npm: 'test/support/drivers',
+    optional: false,
+    missing: () => driverModules('@aws-sdk/client-dynamodb', 'dynalite'),
+  },
   // In workerd, 100 MB.
   d1: { debian: null, npm: 'test/support/drivers', optional: false, missing: workerd },
   chromium: { debian: 'chromium', optional: false, missing: () => binaries('chromium') },

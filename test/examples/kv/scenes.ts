@@ -1,0 +1,101 @@
+// examples/kv-store.mjs over a database: the whole suite of the contract, and what it does not ask.
+import { SessionManager, type Store } from 'coatcheck'
+import { newUserId, testStore } from 'coatcheck/custom-store/testing'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Driver, type Item, KvStore } from '../../../examples/kv-store.mjs'
+import type { KeyValues } from '../../support/services/key-values.ts'
+
+const MINUTE = 60_000
+const INITIAL = () => ({ n: 0 })
+const times = (count: number) => Array.from({ length: count }, (_, index) => index)
+
+/** What a manager needs to be patient on a busy machine. */
+export const managerOf = (store: Store) =>
+  new SessionManager({ store, sweepInterval: false, storeTimeout: '30s', userIds: 'string', initial: INITIAL })
+
+/** @param open two connections to one database, asked once */
+export function kvScenes(
+  open: () => Promise<[Driver, Driver]> | [Driver, Driver],
+  options: { runs?: number; rounds?: number } = {},
+) {
+  let drivers: [Driver, Driver]
+  beforeAll(async () => {
+    drivers = await open()
+  })
+  const stores = () => drivers.map(driver => new KvStore(driver)) as [KvStore, KvStore]
+  const managers = () => stores().map(managerOf) as [ReturnType<typeof managerOf>, ReturnType<typeof managerOf>]
+
+  describe('keeps the contract:', () => {
+    testStore(it, stores, undefined, {
+      ...options,
+      async corrupt(_, key) {
+        await drivers[0].commit([{ key: `s/${key}`, text: '{"broken', until: Date.now() + MINUTE }])
+      },
+    })
+  })
+
+  it('takes 1,200 logins of one user at once, on two nodes', async () => {
+    const [one, other] = managers()
+    const user = { id: newUserId(), name: 'ada' }
+    await Promise.all(times(1200).map(at => (at % 2 ? one : other).create({ user })))
+    expect((await one.list(user.id)).length).toBe(1200)
+    expect(await other.invalidateUser(user.id)).toBe(1200)
+    expect(await one.list(user.id)).toEqual([])
+  })
+
+  it('ends all 300 sessions of a user but the excepted one, which gets a new ID meanwhile', async () => {
+    const [one, other] = managers()
+    const user = { id: newUserId(), name: 'ada' }
+    const sessions = await Promise.all(times(300).map(() => one.create({ user })))
+    const [except] = sessions as [(typeof sessions)[0]]
+    const [ended, renewed] = await Promise.all([
+      one.invalidateUser(user.id, { except }),
+      other.regenerate(except.secret, { grace: '1m' }),
+    ])
+    expect(ended).toBe(299)
+    expect((await other.list(user.id)).map(({ key }) => key)).toEqual([renewed!.key])
+    const found = await Promise.all(sessions.slice(1).map(({ secret }) => other.get(secret)))
+    expect(found.filter(Boolean)).toEqual([])
+  })
+
+  it('no login that verified an old password outlives a password change on the other node', async () => {
+    const [one, other] = managers()
+    for (const _ of times(10)) {
+      const user = { id: newUserId(), name: 'ada' }
+      const logins = times(20).map(at => (at % 2 ? one : other).create({ user: { ...user, passwordVersion: 1 } }))
+      const change = one.invalidateUser(user.id, { minPasswordVersion: 2 })
+      const begun = await Promise.allSettled([...logins, change])
+      expect(begun.at(-1)!.status).toBe('fulfilled')
+      expect(await other.list(user.id)).toEqual([])
+    }
+  })
+}
+
+/** The same over two connections to a server that starts for it. */
+export function kvScenesOn(start: () => Promise<KeyValues>) {
+  let database: KeyValues
+  afterAll(() => database?.stop())
+  kvScenes(
+    async () => {
+      database = await start()
+      return [await database.connect(), await database.connect()]
+    },
+    { runs: 3, rounds: 2 },
+  )
+}
+
+/** A driver that tells of each commit, before it is made and after. */
+export function watched(
+  driver: Driver,
+  { before, after }: { before?: (items: Item[]) => unknown; after?: (items: Item[]) => unknown },
+): Driver {
+  return {
+    ...driver,
+    async commit(items) {
+      await before?.(items)
+      const isDone = await driver.commit(items)
+      await after?.(items)
+      return isDone
+    },
+  }
+}

@@ -1,0 +1,116 @@
+// The end of a session reaches open streams at four nodes. `COATCHECK_SOCKETS=2000` opens as many, and prints how soon they close.
+import { once } from 'node:events'
+import { Agent, get, type IncomingMessage } from 'node:http'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type Service, startExample } from '../../support/example-service.ts'
+
+const NODE = '../test/examples/watch/node.mjs'
+/** No poll comes in time. */
+const NEVER = `${2 ** 31 - 1}`
+const STREAMS = Number(process.env.COATCHECK_SOCKETS ?? 160)
+const ENDS = ['logout', 'everywhere', 'revoke', 'limit', 'renew'] as const
+
+export interface Database {
+  readonly url: string
+  stop(): unknown
+}
+
+interface Stream {
+  readonly isOpen: () => boolean
+  /** When it was closed. */
+  readonly closed: Promise<number>
+}
+
+let users = 0
+
+export function streamsEnd(open: () => Promise<Database>): void {
+  let database: Database
+  let nodes: Service[]
+  let alone: Service
+  const agent = new Agent({ maxSockets: Number.POSITIVE_INFINITY })
+  beforeAll(async () => {
+    database = await open()
+    const env = { STORE_URL: database.url, EVERY: NEVER, CHANNEL: 'yes' }
+    // The first one makes the tables.
+    nodes = [await startExample(NODE, env)]
+    const others = [env, env, env, { ...env, EVERY: '200', CHANNEL: '' }].map(each => startExample(NODE, each))
+    nodes.push(...(await Promise.all(others)))
+    alone = nodes.pop()!
+  }, 120_000)
+  afterAll(async () => {
+    agent.destroy()
+    await Promise.all([...(nodes ?? []), alone].map(node => node?.stop()))
+    await database?.stop()
+  })
+
+  const ask = async (node: Service, path: string, authorization = '') => {
+    const response = await fetch(node.url + path, { headers: { authorization } })
+    const text = await response.text()
+    expect([path, response.status, text]).toEqual([path, 200, expect.any(String)])
+    return text
+  }
+  async function stream(node: Service, authorization: string): Promise<Stream> {
+    const [response] = (await once(get(`${node.url}/open`, { agent, headers: { authorization } }), 'response')) as [
+      IncomingMessage,
+    ]
+    expect(response.statusCode).toBe(200)
+    response.on('error', () => {}).resume() // cut when the test is over
+    const closed = new Promise<number>(resolve => response.once('end', () => resolve(performance.now())))
+    return { isOpen: () => !response.readableEnded, closed }
+  }
+  /** A session with a stream at each of some nodes. */
+  async function begin(at: Service[] = nodes) {
+    const user = `${++users}`
+    const secret = await ask(nodes[0]!, `/login?user=${user}`)
+    return { user, secret, streams: await Promise.all(at.map(node => stream(node, secret))) }
+  }
+  type Begun = Awaited<ReturnType<typeof begin>>
+  const times = <T>(count: number, each: (at: number) => Promise<T>) =>
+    Promise.all(Array.from({ length: count }, (_, at) => each(at)))
+
+  async function end({ user, secret }: Begun, how: (typeof ENDS)[number], node: Service): Promise<number> {
+    if (how === 'limit') for (let login = 0; login < 2; login++) await ask(node, `/login?user=${user}`)
+    else await ask(node, `/${how}?user=${user}`, secret)
+    return performance.now()
+  }
+
+  it(`closes ${STREAMS} streams at four nodes when their sessions end in any way, and no others`, async () => {
+    const begun: Begun[] = []
+    while (begun.length < STREAMS / nodes.length) begun.push(...(await times(10, () => begin())))
+    const others = await times(10, () => begin())
+    const delays: number[] = []
+    for (let from = 0; from < begun.length; from += 20)
+      await Promise.all(
+        begun.slice(from, from + 20).map(async (session, at) => {
+          const answered = await end(session, ENDS[at % ENDS.length]!, nodes[at % nodes.length]!)
+          for (const { closed } of session.streams) delays.push((await closed) - answered)
+        }),
+      )
+    for (const { streams } of others) expect(streams.map(({ isOpen }) => isOpen())).toEqual(nodes.map(() => true))
+    if (process.env.COATCHECK_SOCKETS) {
+      delays.sort((a, b) => a - b)
+      const soon = delays.filter(delay => delay < 1000).length
+      console.log(
+        `${soon} of ${delays.length} closed within 1 s of the answer, the last after ${Math.round(delays.at(-1)!)} ms`,
+      )
+    }
+    await times(others.length, at => end(others[at]!, 'everywhere', nodes[0]!))
+    await Promise.all(others.flatMap(({ streams }) => streams.map(({ closed }) => closed)))
+  }, 240_000)
+
+  it('closes nothing for a message that nobody sent, whatever it says', async () => {
+    const [ada, max] = [await begin(), await begin()]
+    for (const text of ['', '5', '[null]', '[["", ""]]', JSON.stringify([['x', ada.user]])])
+      await ask(nodes[0]!, '/publish', text)
+    await end(max, 'logout', nodes[1]!)
+    await Promise.all(max.streams.map(({ closed }) => closed))
+    expect(ada.streams.map(({ isOpen }) => isOpen())).toEqual(nodes.map(() => true))
+  })
+
+  it('finds by asking what the channel did not tell', async () => {
+    const [ada, max] = [await begin([alone]), await begin([alone])]
+    await end(ada, 'logout', nodes[0]!)
+    await ada.streams[0]!.closed
+    expect(max.streams[0]!.isOpen()).toBe(true)
+  })
+}
