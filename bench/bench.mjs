@@ -1,7 +1,7 @@
 // @ts-check
 // npm run bench -- [memory] [redis] [sql] [own] [details] [package] [sweep] [failover] [--quick]
 // npm run bench -- --write: all stores, and from this one run the tables and the chart of docs/performance.md.
-// npm run bench -- failover --write: its other table.
+// npm run bench -- own --write, failover --write: its other tables.
 // npm run bench -- compare [--quick] [--write]: those of docs/compare.md and the README.
 // Installs what it compares with (once, in this folder), then prints tables of this run.
 import { execFileSync } from 'node:child_process'

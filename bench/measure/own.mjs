@@ -6,7 +6,7 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import expressSession from 'express-session'
 import { fastifyApp, fastifySessionServer, SECRET } from '../servers/frameworks.mjs'
-import { coatcheckVisits, newId } from '../servers/handlers.mjs'
+import { coatcheckVisits } from '../servers/handlers.mjs'
 import { coatcheck, idOf, userOf } from '../servers/serve.mjs'
 
 const ROUNDS = 25
