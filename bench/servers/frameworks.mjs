@@ -103,7 +103,7 @@ export async function expressSessionServer(store) {
  * @param {(app: any) => unknown} register
  * @param {Record<'login' | 'profile' | 'write' | 'logout', (request: any, reply: any) => unknown>} routes
  */
-async function fastifyApp(register, routes) {
+export async function fastifyApp(register, routes) {
   const { default: Fastify } = await import('fastify')
   let handle = /** @type {any} */ (null)
   const app = Fastify({

@@ -76,6 +76,7 @@ it.each([
   [['--quick', 'details'], /details takes no --quick/],
   [['sweep', '--quick'], /sweep takes no --quick/],
   [['redis', '--write'], /redis takes no --write/],
+  [['own', 'redis'], /own stands alone/],
   [['compare', 'redis'], /compare stands alone/],
   [['--quick', '--write', 'compare'], /a quick comparison lacks rows/],
   [['memmory'], /unknown: memmory/],
