@@ -7,7 +7,7 @@ import { at, writeBlocks } from '../blocks.mjs'
 import { family } from '../processors.mjs'
 import { fixed, table } from '../table.mjs'
 import { PEERS } from './peers.mjs'
-import { atRest, commands, copied, elsewhere, lost, outage, raced, revived, TRIES } from './questions.mjs'
+import { atRest, commands, copied, elsewhere, lost, outage, raced, refreshes, revived, TRIES } from './questions.mjs'
 
 const WHO = ['library', 'store']
 const OVERLAP = [
@@ -16,6 +16,7 @@ const OVERLAP = [
   'one of two writes is lost',
   'other devices outlive logout-everywhere',
   'login with the old password outlives its change',
+  '200 requests refresh a token once',
 ]
 const DATABASE = [
   'commands for a GET',
@@ -25,6 +26,8 @@ const DATABASE = [
   'database is stopped',
 ]
 const LIMIT_MS = 2000
+/** For a token of a provider, where the store can be shared. */
+const NODES = 4
 /** The columns of the README. */
 const SHORT = ['coatcheck', 'express-session', 'better-auth', 'iron-session', 'a JWT, signed anew']
 /** What nobody has to be asked. */
@@ -135,6 +138,10 @@ async function ask(peers, kind, leaveOut, servers) {
     ]
     for (const question of [elsewhere, raced])
       overlap.push(peer.everywhere ? String(await question(origin)) : 'has none')
+    const isShared = peer.keepsNothing || (kind !== 'memory' && !peer.isAlone)
+    const nodes = [origin]
+    while (isShared && nodes.length < NODES) nodes.push(await serve(peer, { url, kind }))
+    overlap.push(await refreshes(nodes))
     /** @type {string[]} */
     const database = []
     /** @type {(() => Promise<string>)[]} */

@@ -1,11 +1,13 @@
 // @ts-check
-// Each library as its own documentation sets it up, with the same five requests: POST /login?user=NAME, GET /profile,
-// POST /write?name=a, POST /logout, and POST /everywhere (where it has that). A handler reads the session, waits if it is
+// Each library as its own documentation sets it up, with the same six requests: POST /login?user=NAME, GET /profile,
+// POST /write?name=a, POST /access, POST /logout, and POST /everywhere (where it has that). A handler reads the session, waits if it is
 // told to (as for a query of its own), and then writes.
 import { createSecretKey } from 'node:crypto'
 import { createServer } from 'node:http'
+import { leases, once } from '../../examples/once.mjs'
 import { coatcheck } from '../servers/serve.mjs'
 import { current, pass } from './gate.mjs'
+import { refreshed, TOKEN_URL } from './provider.mjs'
 
 const SECRET = 'a secret of more than thirty-two characters'
 const MINUTES_30 = 1_800_000
@@ -22,6 +24,7 @@ const MINUTES_30 = 1_800_000
  * @property {readonly string[]} packages the first is the library
  * @property {boolean} [everywhere] it has a logout-everywhere
  * @property {boolean} [unforced] it reads once more inside its own write, where no gate can wait
+ * @property {boolean} [isAlone] one node cannot share with another
  * @property {boolean} [keepsNothing] all is in the cookie
  * @property {(place: Place) => Promise<Handler>} make
  */
@@ -32,6 +35,8 @@ const asked = request => new URL(request.url ?? '', 'http://localhost').searchPa
 const userOf = request => String(asked(request).get('user'))
 /** @param {{ url?: string | undefined }} request */
 const nameOf = request => String(asked(request).get('name'))
+/** @param {{ url?: string | undefined }} request */
+const givenValue = request => asked(request).get('value') ?? 1
 
 /** What a page shows of a session. @param {any} session @param {unknown} [user] */
 const shown = (session, user = session?.user) => ({ user: user ?? null, a: session?.a ?? null, b: session?.b ?? null })
@@ -96,7 +101,7 @@ const withCoatcheck =
   (storeOf, hasVersions = true) =>
   async place => {
     const [{ SessionManager }, { nodeVisits }] = await Promise.all([coatcheck('index.js'), coatcheck('node.js')])
-    const sessions = new SessionManager({ store: await storeOf(place), userIds: 'string' })
+    const sessions = new SessionManager({ store: await storeOf(place), userIds: 'string', initial: leases })
     const visits = nodeVisits(sessions)
     const versions = passwordVersions()
     return express({
@@ -115,8 +120,17 @@ const withCoatcheck =
         const visit = visits.of(request, response)
         await visit.get()
         await pass(asked(request).get('gate') ?? '')
-        await visit.update({ [nameOf(request)]: 1 })
+        await visit.update({ [nameOf(request)]: givenValue(request) })
         response.json('ok')
+      },
+      // As docs/guide/refresh-tokens.md.
+      async '/access'(request, response) {
+        const session = await visits.of(request, response).requireUser()
+        const work = {
+          due: (/** @type {any} */ { access }) => access === undefined,
+          work: (/** @type {any} */ { refresh }) => refreshed(refresh),
+        }
+        response.json((await once(sessions, session, 'refresh', work))?.data.access)
       },
       async '/logout'(request, response) {
         await visits.of(request, response).logOut()
@@ -177,8 +191,12 @@ const withExpressSession = storeOf => async place => {
       '/profile': (request, response) => response.json(shown(request.session)),
       async '/write'(request, response) {
         await pass(asked(request).get('gate') ?? '')
-        request.session[nameOf(request)] = 1
+        request.session[nameOf(request)] = givenValue(request)
         response.json('ok')
+      },
+      async '/access'({ session }, response) {
+        if (session.access === undefined) Object.assign(session, await refreshed(session.refresh))
+        response.json(session.access)
       },
       '/logout'(request, response, next) {
         request.session.user = null
@@ -238,8 +256,13 @@ const withFastifySession = (storeOf, options) => async place => {
   })
   app.post('/write', async request => {
     await pass(asked(request).get('gate') ?? '')
-    Object.assign(request.session, { [nameOf(request)]: 1 })
+    Object.assign(request.session, { [nameOf(request)]: givenValue(request) })
     return { ok: true }
+  })
+  app.post('/access', async request => {
+    const session = /** @type {any} */ (request.session)
+    if (session.access === undefined) Object.assign(session, await refreshed(session.refresh))
+    return { access: session.access }
   })
   app.post('/logout', async request => {
     await request.session.destroy()
@@ -284,8 +307,10 @@ const withKoaSession = mapOf => async place => {
       session.passwordVersion = versions.raise(session.user)
       await session.save()
       await endOthers(store, session.externalKey, session.user, session.passwordVersion)
-    } else if (context.path === '/write') session[nameOf(context)] = 1
-    else context.session = null
+    } else if (context.path === '/write') session[nameOf(context)] = givenValue(context)
+    else if (context.path === '/access') {
+      if (session.access === undefined) Object.assign(session, await refreshed(session.refresh))
+    } else context.session = null
     context.body = 'ok'
   })
   return app.callback()
@@ -308,9 +333,17 @@ async function ironSession() {
     async '/write'(request, response) {
       const session = await open(request, response)
       await pass(asked(request).get('gate') ?? '')
-      session[nameOf(request)] = 1
+      session[nameOf(request)] = givenValue(request)
       await session.save()
       response.json('ok')
+    },
+    async '/access'(request, response) {
+      const session = await open(request, response)
+      if (session.access === undefined) {
+        Object.assign(session, await refreshed(session.refresh))
+        await session.save()
+      }
+      response.json(session.access)
     },
     async '/logout'(request, response) {
       ;(await open(request, response)).destroy()
@@ -341,7 +374,12 @@ async function jwt() {
     async '/write'(request, response) {
       const { iat: _, exp: __, ...claims } = (await read(request)) ?? {}
       await pass(asked(request).get('gate') ?? '')
-      await send(response, { ...claims, [nameOf(request)]: 1 })
+      await send(response, { ...claims, [nameOf(request)]: givenValue(request) })
+    },
+    async '/access'(request, response) {
+      const { iat: _, exp: __, ...claims } = await read(request)
+      if (claims.access === undefined) await send(response, { ...claims, ...(await refreshed(claims.refresh)) })
+      else response.json('ok')
     },
     '/logout': (_request, response) => response.clearCookie('token').json('ok'),
   })
@@ -349,11 +387,19 @@ async function jwt() {
 
 /** @param {(place: Place) => Promise<Record<string, any>>} optionsOf @returns {Peer['make']} */
 const withBetterAuth = optionsOf => async place => {
-  const [{ betterAuth }, { fromNodeHeaders }, { getMigrations }] = await Promise.all([
+  const [{ betterAuth }, { fromNodeHeaders }, { getMigrations }, { genericOAuth }] = await Promise.all([
     import('better-auth'),
     import('better-auth/node'),
     import('better-auth/db/migration'),
+    import('better-auth/plugins'),
   ])
+  const provider = {
+    providerId: 'idp',
+    clientId: 'shop',
+    clientSecret: 'secret',
+    authorizationUrl: TOKEN_URL,
+    tokenUrl: TOKEN_URL,
+  }
   const field = { type: /** @type {const} */ ('number'), required: false }
   const options = await optionsOf(place)
   const settings = /** @type {any} */ ({
@@ -374,6 +420,7 @@ const withBetterAuth = optionsOf => async place => {
         },
       },
     },
+    plugins: [genericOAuth({ config: [provider] })],
     ...options,
     session: { additionalFields: { a: field, b: field }, ...options.session },
   })
@@ -401,9 +448,22 @@ const withBetterAuth = optionsOf => async place => {
     },
     async '/write'(request, response) {
       const headers = headersOf(request)
-      await auth.api.getSession({ headers })
+      const { user } = (await auth.api.getSession({ headers })) ?? {}
+      if (nameOf(request) === 'refresh') {
+        // As a login with the provider leaves it.
+        const account = { userId: user.id, providerId: 'idp', accountId: user.id, accessToken: 'old' }
+        const over = { refreshToken: givenValue(request), accessTokenExpiresAt: new Date(0) }
+        await (await auth.$context).internalAdapter.createAccount({ ...account, ...over })
+        return response.json('ok')
+      }
       await pass(asked(request).get('gate') ?? '')
       await answer(response, auth.api.updateSession({ headers, body: { [nameOf(request)]: 1 }, returnHeaders: true }))
+    },
+    async '/access'(request, response) {
+      const headers = headersOf(request)
+      const accounts = await auth.api.listUserAccounts({ headers })
+      const { id: accountId } = accounts.find((/** @type {any} */ { providerId }) => providerId === 'idp')
+      response.json((await auth.api.getAccessToken({ headers, body: { accountId } })).accessToken)
     },
     '/logout': (request, response) =>
       answer(response, auth.api.signOut({ headers: headersOf(request), returnHeaders: true })),
@@ -541,6 +601,7 @@ export const PEERS = [
   authRow('Redis', 'Redis', withBetterAuth(inRedis), {
     ...everywhere,
     unforced: true,
+    isAlone: true,
     variant: 'with `secondaryStorage`',
   }),
   ironRow('the cookie', 'memory', ironSession, { keepsNothing: true }),

@@ -1,8 +1,10 @@
 // @ts-check
 // What each library is asked, over HTTP, by browsers that keep their cookies.
 import { gate } from './gate.mjs'
+import { newGrant } from './provider.mjs'
 
 export const TRIES = 20
+const REFRESHES = 200
 const LIMIT_SECONDS = 10
 
 let count = 0
@@ -23,6 +25,11 @@ export class Browser {
   /** Another one with the same cookies, as of a thief. */
   copy() {
     return new Browser(this.#origin, new Map(this.#cookies))
+  }
+
+  /** The same one, at another node. @param {string} origin */
+  at(origin) {
+    return new Browser(origin, this.#cookies)
   }
 
   get cookies() {
@@ -145,6 +152,18 @@ export const raced = origin =>
     await login
     return other.isLoggedIn()
   })
+
+/** Many requests, at all nodes, find that the access token is over: does one refresh serve them? @param {string[]} origins */
+export async function refreshes(origins) {
+  const browser = await loggedIn(String(origins[0]))
+  const grant = newGrant()
+  await browser.post(`/write?name=refresh&value=${grant.token}`)
+  const nodes = origins.map(origin => browser.at(origin))
+  const asking = Array.from({ length: REFRESHES }, (_, at) => nodes[at % nodes.length]?.ask('POST', '/access'))
+  const answers = await Promise.all(asking)
+  const isOnce = grant.refreshes === 1 && answers.every(answer => answer?.status === 200)
+  return isOnce ? 'yes' : `no${grant.isEnded ? '' : `, ${grant.refreshes} times`}`
+}
 
 /** Commands that the database gets for one GET of a user. @param {string} origin @param {import('../engines.mjs').Engine} engine */
 export async function commands(origin, { commands }) {
