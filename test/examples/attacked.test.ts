@@ -1,10 +1,10 @@
 // Each program that a page or an example shows, asked as an attacker would ask what was copied from it. A new one is asked
 // without being listed. The recipes for frameworks, whose packages are not here, are asked in their walks.
 import { execFileSync } from 'node:child_process'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { isInstalled } from '../support/installed.ts'
 import { modulesOf } from '../support/page-code.ts'
 import { PAGES, read, root } from '../support/pages.ts'
 import { attack, type Program, routesOf, useAttacks } from './attacks.ts'
@@ -15,16 +15,6 @@ const EXCEPT = new Map([
   ['examples/connect/moving.mjs', 'ends by itself'],
 ])
 
-const { resolve } = createRequire(join(root, 'package.json'))
-/** Whether its packages are those of `npm test`. */
-const isInstalled = (code: string) =>
-  [...code.matchAll(/(?:from|import) '([^'.][^']*)'/g)].every(([, name]) => {
-    try {
-      return name!.startsWith('coatcheck') || resolve(name!)
-    } catch {
-      return false
-    }
-  })
 const isServer = (code: string) =>
   /\bcreateServer\([^)\s]|\.listen\(|^serve\($/m.test(code) && !code.includes('node:test')
 const isOurs = ({ code }: { code: string }) =>

@@ -19,7 +19,8 @@ const EXCLUDED = [
   'test/package/!(installed).test.ts',
   'test/package/*/**',
   'test/{command,examples}/**',
-  'test/libraries/better-auth-stores.test.ts',
+  'test/libraries/{better-auth-stores,refresh,back-channel-logout}.test.ts',
+  'test/libraries/import/services.test.ts',
   'test/support/**',
 ]
 
