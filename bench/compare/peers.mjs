@@ -7,7 +7,7 @@ import { createServer } from 'node:http'
 import { leases, once } from '../../examples/once.mjs'
 import { coatcheck } from '../servers/serve.mjs'
 import { current, pass } from './gate.mjs'
-import { refreshed, TOKEN_URL } from './provider.mjs'
+import { provider, refreshed } from './provider.mjs'
 
 const SECRET = 'a secret of more than thirty-two characters'
 const MINUTES_30 = 1_800_000
@@ -393,12 +393,12 @@ const withBetterAuth = optionsOf => async place => {
     import('better-auth/db/migration'),
     import('better-auth/plugins'),
   ])
-  const provider = {
+  const idp = {
     providerId: 'idp',
     clientId: 'shop',
     clientSecret: 'secret',
-    authorizationUrl: TOKEN_URL,
-    tokenUrl: TOKEN_URL,
+    authorizationUrl: provider.url,
+    tokenUrl: provider.url,
   }
   const field = { type: /** @type {const} */ ('number'), required: false }
   const options = await optionsOf(place)
@@ -420,7 +420,7 @@ const withBetterAuth = optionsOf => async place => {
         },
       },
     },
-    plugins: [genericOAuth({ config: [provider] })],
+    plugins: [genericOAuth({ config: [idp] })],
     ...options,
     session: { additionalFields: { a: field, b: field }, ...options.session },
   })

@@ -1,7 +1,7 @@
 // @ts-check
 // What each library is asked, over HTTP, by browsers that keep their cookies.
 import { gate } from './gate.mjs'
-import { newGrant } from './provider.mjs'
+import { provider } from './provider.mjs'
 
 export const TRIES = 20
 const REFRESHES = 200
@@ -156,13 +156,15 @@ export const raced = origin =>
 /** Many requests, at all nodes, find that the access token is over: does one refresh serve them? @param {string[]} origins */
 export async function refreshes(origins) {
   const browser = await loggedIn(String(origins[0]))
-  const grant = newGrant()
-  await browser.post(`/write?name=refresh&value=${grant.token}`)
+  const grant = fresh('grant')
+  const before = provider.count.refreshed
+  await browser.post(`/write?name=refresh&value=${await provider.grant(grant)}`)
   const nodes = origins.map(origin => browser.at(origin))
   const asking = Array.from({ length: REFRESHES }, (_, at) => nodes[at % nodes.length]?.ask('POST', '/access'))
   const answers = await Promise.all(asking)
-  const isOnce = grant.refreshes === 1 && answers.every(answer => answer?.status === 200)
-  return isOnce ? 'yes' : `no${grant.isEnded ? '' : `, ${grant.refreshes} times`}`
+  const count = provider.count.refreshed - before
+  if (count === 1 && answers.every(answer => answer?.status === 200)) return 'yes'
+  return (await provider.isEnded(grant)) ? 'no' : `no, ${count} times`
 }
 
 /** Commands that the database gets for one GET of a user. @param {string} origin @param {import('../engines.mjs').Engine} engine */

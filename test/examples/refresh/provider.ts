@@ -20,7 +20,8 @@ export async function startProvider() {
     const refresh = new URLSearchParams(await text(request)).get('refresh_token') ?? ''
     await at.gate()
     const token = grants.get(refresh)
-    const answer = (status: number, body: object) => response.writeHead(status).end(JSON.stringify(body))
+    const answer = (status: number, body: object) =>
+      response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
     if (at.failures-- > 0) return answer(503, {})
     if (token?.isSpent) {
       count.reused++
@@ -29,7 +30,8 @@ export async function startProvider() {
     if (token === undefined || ended.has(token.grant)) return answer(400, {})
     token.isSpent = true
     count.refreshed++
-    return answer(200, { access_token: `of ${token.grant}: ${count.refreshed}`, refresh_token: issue(token.grant) })
+    const access_token = `of ${token.grant}: ${count.refreshed}`
+    return answer(200, { access_token, refresh_token: issue(token.grant), token_type: 'bearer', expires_in: 3600 })
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   return {
