@@ -9,6 +9,7 @@ import express from 'express'
 import { decodeJwt, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { backChannelLogout, oidc } from '../../examples/back-channel-logout.mjs'
+import { Client } from '../support/example-service.ts'
 import { startOidcProvider } from './provider.ts'
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
@@ -78,30 +79,15 @@ function service({ audience = 'shop', jwks = provider.jwks, store = new MemorySt
   return { store, startNode }
 }
 
-class Browser {
-  readonly cookies = new Map<string, string>()
-  readonly url: string
-  constructor({ url }: { url: string }) {
-    this.url = url
-  }
-  async ask(method: string, path: string, body?: object) {
-    const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
-    const headers = { Cookie: cookie, ...(body && { 'Content-Type': 'application/json' }) }
-    const response = await fetch(this.url + path, { method, headers, body: body ? JSON.stringify(body) : null })
-    for (const line of response.headers.getSetCookie()) {
-      const [, name, value] = /^([^=]+)=([^;]*)/.exec(line)!
-      if (value) this.cookies.set(name!, value)
-      else this.cookies.delete(name!)
-    }
-    return response
-  }
+class Browser extends Client {
+  /** The name of whoever is logged in, or `null`. */
   async who() {
-    return (await this.ask('GET', '/')).json()
+    return (await this.send('GET', '/')).body
   }
   /** By an ID token of the provider. */
   async logIn(sub: string, sid: string, how: object = {}) {
     const claims = decodeJwt(await provider.idToken(sub, sid))
-    return (await this.ask('POST', '/login', { claims, ...how })).status
+    return (await this.send('POST', '/login', { claims, ...how })).status
   }
 }
 
@@ -121,7 +107,7 @@ const logoutToken = (claims: object = {}) => {
 }
 
 async function logIn(node: { url: string }, sub: string, sid: string, how: object = {}) {
-  const browser = new Browser(node)
+  const browser = new Browser(node.url)
   expect(await browser.logIn(sub, sid, how)).toBe(200)
   return browser
 }
@@ -134,12 +120,12 @@ it('ends the session that the provider names with its remember token, and no oth
     logIn(node, 'ada', 'phone', { remember: true }),
     logIn(node, 'bob', 'laptop of bob'),
   ])
-  const byPassword = new Browser(node)
-  await byPassword.ask('POST', '/password')
+  const byPassword = new Browser(node.url)
+  await byPassword.send('POST', '/password')
   const token = laptop.cookies.get('remember_token')!
   await provider.logOut('ada', 'laptop')
   expect(await laptop.who()).toBeNull()
-  const again = new Browser(node)
+  const again = new Browser(node.url)
   again.cookies.set('remember_token', token)
   expect(await again.who()).toBeNull()
   expect(await Promise.all([...others, byPassword].map(each => each.who()))).toEqual(['ada', 'bob', 'ada'])
@@ -148,9 +134,9 @@ it('ends the session that the provider names with its remember token, and no oth
 it('ends a session that has got a new ID since, under both IDs', async () => {
   const node = await service().startNode()
   provider.at.receiver = node.receiver
-  const [laptop, old] = [await logIn(node, 'ada', 'laptop'), new Browser(node)]
+  const [laptop, old] = [await logIn(node, 'ada', 'laptop'), new Browser(node.url)]
   for (const [name, value] of laptop.cookies) old.cookies.set(name, value)
-  await laptop.ask('POST', '/new-id')
+  await laptop.send('POST', '/new-id')
   expect([await laptop.who(), await old.who()]).toEqual(['ada', 'ada'])
   await provider.logOut('ada', 'laptop')
   expect([await laptop.who(), await old.who()]).toEqual([null, null])
@@ -189,11 +175,11 @@ it.each(['shop', 'by-subject'])('0 of 100 logins under way outlive a logout for 
   provider.at.receiver = node.receiver
   const statuses = new Set<number>()
   for (let at = 0; at < 100; at += 1) {
-    const [sid, browser] = [`race ${at}`, new Browser(node)]
+    const [sid, browser] = [`race ${at}`, new Browser(node.url)]
     const claims = decodeJwt(await provider.idToken('ada', sid))
     const ended = provider.logOut('ada', sid, audience)
     logout = at % 2 === 0 ? ended : null
-    const [login] = await Promise.all([browser.ask('POST', '/login', { claims, remember: at % 4 < 2 }), ended])
+    const [login] = await Promise.all([browser.send('POST', '/login', { claims, remember: at % 4 < 2 }), ended])
     statuses.add(login.status)
     expect(await browser.who()).toBeNull()
   }
