@@ -32,7 +32,10 @@ export const postgresChannel = (pool, name = 'ended_sessions') => ({
       own.release(error)
       again()
     })
-    await own.query(`LISTEN ${name}`)
+    await own.query(`LISTEN ${name}`).catch((/** @type {Error} */ error) => {
+      own.release(error) // a standby takes no LISTEN: each try would keep a connection of the pool
+      throw error
+    })
   },
 })
 

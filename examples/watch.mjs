@@ -20,6 +20,8 @@
 
 /** PostgreSQL carries 8,000 bytes in a message; a user ID has up to 128 characters. */
 const HINTS_PER_MESSAGE = 15
+/** A manager has up to 5,000 calls under way, those of requests included (`maxPendingCalls`). */
+const AT_ONCE = 500
 /** The longest that a timer of Node.js waits, in ms. */
 const LONGEST_TIMER = 2 ** 31 - 1
 
@@ -39,17 +41,24 @@ export function watchSessions({ channel, every = 10_000, onError = console.error
   /** @type {Hint[]} */
   const untold = []
 
-  /** Asks the store, which alone decides. @param {Watched<D, I>[]} entries */
+  /** Asks the store, which alone decides. @param {Watched<D, I>} entry */
+  async function ask(entry) {
+    const live = await sessions.get(entry.secret, { touch: false })
+    if (watched.get(entry.secret) !== entry) return
+    if (live === null) end(entry)
+    else awaitExpiry(Object.assign(entry, { session: live }))
+  }
+  /** @param {Watched<D, I>[]} entries */
   async function look(entries) {
-    const asked = entries.map(async entry => {
-      const live = await sessions.get(entry.secret, { touch: false })
-      if (watched.get(entry.secret) !== entry) return
-      if (live === null) end(entry)
-      else awaitExpiry(Object.assign(entry, { session: live }))
-    })
+    /** @type {unknown} */
+    let failure
+    const failed = (/** @type {unknown} */ error) => {
+      failure = error
+    }
+    for (let at = 0; at < entries.length; at += AT_ONCE)
+      await Promise.all(entries.slice(at, at + AT_ONCE).map(entry => ask(entry).catch(failed)))
     // An outage is no logout: `every` asks again. One error speaks for all.
-    const failed = (await Promise.allSettled(asked)).find(({ status }) => status === 'rejected')
-    if (failed?.status === 'rejected') onError(failed.reason)
+    if (failure !== undefined) onError(failure)
   }
   /** @param {Watched<D, I>} entry */
   function awaitExpiry(entry) {
@@ -73,9 +82,17 @@ export function watchSessions({ channel, every = 10_000, onError = console.error
     const [keys, users] = [new Set(hints.map(([key]) => key)), new Set(hints.map(([, user]) => user))]
     return look([...watched.values()].filter(({ session: { key, user } }) => keys.has(key) || users.has(`${user?.id}`)))
   }
-  /** @param {Channel} to */
-  function tell(to) {
-    while (untold.length > 0) to.publish(JSON.stringify(untold.splice(0, HINTS_PER_MESSAGE))).catch(onError)
+  /** What ended in one turn, here and to the others. */
+  function tell() {
+    const hints = untold.splice(0)
+    hear(hints)
+    if (!channel) return
+    for (let at = 0; at < hints.length; at += HINTS_PER_MESSAGE)
+      channel.publish(JSON.stringify(hints.slice(at, at + HINTS_PER_MESSAGE))).catch(onError)
+  }
+  /** A poll that waits for the store is not overtaken by the next. */
+  function poll() {
+    setTimeout(() => look([...watched.values()]).finally(poll), every).unref()
   }
 
   return {
@@ -85,13 +102,12 @@ export function watchSessions({ channel, every = 10_000, onError = console.error
       /** @type {Hint} A new ID is the business of one session. */
       const hint =
         event.type === 'regenerated' ? [event.oldKey, ''] : ['key' in event ? event.key : '', `${event.userId ?? ''}`]
-      hear([hint])
-      if (channel && untold.push(hint) === 1) setImmediate(tell, channel)
+      if (untold.push(hint) === 1) setImmediate(tell)
     },
     /** @param {SessionManager<D, I>} manager */
     async start(manager) {
       sessions = manager
-      setInterval(() => look([...watched.values()]), every).unref()
+      poll()
       // Whatever a message says, it ends nothing by itself.
       await channel?.subscribe(text => void Promise.resolve(text).then(JSON.parse).then(hear).catch(onError))
     },

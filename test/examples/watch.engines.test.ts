@@ -1,27 +1,22 @@
 // examples/watch.mjs with a channel of examples/channels.mjs over each store that processes share.
+import pg from 'pg'
+import { expect, it } from 'vitest'
+import { postgresChannel } from '../../examples/channels.mjs'
 import { describeEngine } from '../support/services/engines.ts'
-import { sharedMariadb } from '../support/services/mariadb.ts'
 import { sharedPostgres } from '../support/services/postgres.ts'
-import { startRedis } from '../support/services/redis.ts'
-import { sqliteFile } from '../support/services/sqlite.ts'
+import { DATABASES } from './refresh/databases.ts'
 import { streamsEnd } from './watch/scenes.ts'
 
-describeEngine('redis', 'streams at four processes on Redis', () => streamsEnd(startRedis))
-describeEngine('postgresql', 'streams at four processes on PostgreSQL', () =>
-  streamsEnd(async () => {
+for (const { engine, name, open } of DATABASES)
+  describeEngine(engine, `streams at four processes on ${name}`, () => streamsEnd(open))
+
+describeEngine('postgresql', 'a channel of PostgreSQL', () => {
+  it('gives back the connection on which it could not listen', async () => {
     const server = await sharedPostgres()
-    return { url: server.url(), stop: server.stop }
-  }),
-)
-describeEngine('mariadb', 'streams at four processes on MariaDB', () =>
-  streamsEnd(async () => {
-    const server = await sharedMariadb()
-    return { url: server.url(), stop: server.stop }
-  }),
-)
-describeEngine('libsql', 'streams at four processes on SQLite', () =>
-  streamsEnd(async () => {
-    const { file, remove } = sqliteFile()
-    return { url: `sqlite:${file}`, stop: remove }
-  }),
-)
+    const pool = new pg.Pool({ connectionString: server.url(), max: 1 })
+    await expect(postgresChannel(pool, 'no name').subscribe(() => {})).rejects.toThrow(/syntax error/)
+    expect(pool.totalCount).toBe(0)
+    await pool.end()
+    await server.stop()
+  })
+})

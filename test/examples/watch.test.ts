@@ -11,8 +11,8 @@ afterEach(() => void vi.useRealTimers())
 /** A store that can be away. */
 class Frail extends MemoryStore {
   isDown = false
-  override read(...call: Parameters<MemoryStore['read']>) {
-    if (this.isDown) return Promise.reject(new Error('away'))
+  override async read(...call: Parameters<MemoryStore['read']>) {
+    if (this.isDown) throw new Error('away')
     return super.read(...call)
   }
 }
@@ -119,6 +119,22 @@ describe('what is watched', () => {
     store.isDown = false
     await vi.advanceTimersByTimeAsync(10 * MINUTE)
     expect(ended).toEqual([sessions[0]!.key])
+  })
+
+  it('ends though more sessions are watched than the store may be asked for at once', async () => {
+    const { elsewhere, errors, ended, logIn, open, settle } = await setUp()
+    const sessions: Awaited<ReturnType<typeof logIn>>[] = []
+    while (sessions.length < 5500) {
+      const begun = await Promise.all(Array.from({ length: 500 }, logIn))
+      for (const session of begun) open(session, session.key)
+      await settle()
+      sessions.push(...begun)
+    }
+    const last = sessions.at(-1)!
+    await elsewhere.destroy(last)
+    await vi.advanceTimersByTimeAsync(10 * MINUTE)
+    expect(errors).toEqual([])
+    expect(ended).toEqual([last.key])
   })
 
   it('is forgotten when its socket has closed: the store is not asked again', async () => {
