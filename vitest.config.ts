@@ -47,8 +47,8 @@ export default defineConfig({
     // What a run has compiled, the next one finds: `.ci/run` has six.
     experimental: { fsModuleCache: true },
     projects: [
-      project('engines', ENGINES, { isolate: false, not: [PROOF, PROCESS] }),
-      project('guarantees', [FIRST], { isolate: false, not: ENGINES }),
+      project('engines', ENGINES, { isolate: false, not: [FIRST, PROOF, PROCESS] }),
+      project('guarantees', [FIRST], { isolate: false }),
       project('libraries', [LIBRARIES], { isolate: false }),
       project('package', [PACKAGE]),
       project('process', [PROCESS], { not: [PACKAGE, PROOF] }),
