@@ -34,7 +34,7 @@ const cell = (own, figure) =>
   figure === undefined ? '–' : own && figure.ratio < own.ratio ? `**${fixed(figure.ratio)}**` : fixed(figure.ratio)
 
 /** The table, and how far the middle half of the rounds spreads. @param {readonly { where: string, of(label: string): Figure | undefined }[]} rows */
-export function figuresOf(rows) {
+function figuresOf(rows) {
   const labels = GROUPS.flat()
   const spreads = rows
     .flatMap(({ of }) => labels.flatMap(label => of(label) ?? []))
