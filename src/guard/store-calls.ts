@@ -128,7 +128,17 @@ export class StoreCalls {
     if (refusal !== null) return Promise.reject(refusal)
     try {
       const answer = run()
-      return isThenable(answer) ? this.#wait(operation, deadline, answer as PromiseLike<T>, accept) : accept(answer)
+      if (!isThenable(answer)) return accept(answer)
+      const { underWay } = this
+      underWay.count += 1
+      return within(deadline, answer as PromiseLike<T>, {
+        accept,
+        failed: cause => this.#failure(operation, cause),
+        late: () => this.#failure(operation, undefined, 'the store did not answer within storeTimeout'),
+        settled: () => {
+          underWay.count -= 1
+        },
+      })
     } catch (cause) {
       return Promise.reject(this.#failure(operation, cause))
     }
@@ -143,24 +153,6 @@ export class StoreCalls {
     if (count >= this.#maxPending && operation !== 'close')
       return this.fail(operation, 'not-applied', `${operation}: ${count} calls are under way (maxPendingCalls)`)
     return null
-  }
-
-  #wait<T, R>(
-    operation: StoreOperation,
-    deadline: number,
-    answer: PromiseLike<T>,
-    accept: (answer: T) => R,
-  ): Promise<R> {
-    const { underWay } = this
-    underWay.count += 1
-    return within(deadline, answer, {
-      accept,
-      failed: cause => this.#failure(operation, cause),
-      late: () => this.#failure(operation, undefined, 'the store did not answer within storeTimeout'),
-      settled: () => {
-        underWay.count -= 1
-      },
-    })
   }
 
   #failure(operation: StoreOperation, cause: unknown, message = 'the store failed'): SessionStoreError {

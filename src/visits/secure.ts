@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { BlockList, isIP } from 'node:net'
+import { BlockList, isIP, isIPv6 } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { listOf, rule } from '../text/check-options.ts'
 import { Recent } from '../time/recent.ts'
@@ -108,8 +108,7 @@ export function proxyTest(proxies: unknown): (address: string | undefined) => bo
   return (address = '') => {
     let isIn = known.get(address, 0)
     if (isIn === undefined) {
-      const family = isIP(address)
-      isIn = family !== 0 && list.check(address, family === 4 ? 'ipv4' : 'ipv6')
+      isIn = isIP(address) !== 0 && list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
       known.set(address, isIn, 0)
     }
     return isIn
