@@ -164,6 +164,8 @@ describe('a store URL', () => {
     ['postgres://a:1,b:2/x', /no host with a port/],
     ['redis://db/app', /the database of Redis is a number/],
     ['redis+cluster://a:1,', /no host/],
+    ['redis+cluster://a:1,[', /no host/],
+    ['redis+cluster://[]:1', /no host/],
     ['redis+cluster://a:1/2', /a cluster has no databases/],
     ['redis://:hunter2%@db', /it cannot be read; in a user name or password % @/],
     ['mysql://ada:hunter2@db', /the database is missing: expected mysql:/],
