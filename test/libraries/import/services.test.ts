@@ -64,7 +64,6 @@ interface Library<T> {
   readonly listener: RequestListener
   readonly from: OldSessions<T>
   readonly toLogin: ToLogin<T>
-  readonly cookie: string
   /** Cookies that a browser may keep beside ours. */
   readonly kept?: readonly string[]
   /** Whether the old store has no session any more. */
@@ -117,7 +116,7 @@ function ofExpressSession(store: session.Store, isEmpty?: () => Promise<boolean>
       })
   })
   const from = fromExpressSession<OldData>({ secret: SECRET, store: store as CallbackStore })
-  return library({ listener: app, from, toLogin: byUser, cookie: 'connect.sid', ...(isEmpty && { isEmpty }) })
+  return library({ listener: app, from, toLogin: byUser, ...(isEmpty && { isEmpty }) })
 }
 
 async function ofConnectRedis() {
@@ -159,7 +158,6 @@ async function ofFastifySession(options: { cookiePrefix?: string; algorithm?: st
     listener: (request, response) => app.routing(request, response),
     from: fromFastifySession<OldData>({ secret: SECRET, store: store as CallbackStore, ...options }),
     toLogin: byUser,
-    cookie: 'sessionId',
   })
 }
 
@@ -184,7 +182,6 @@ function ofKoaSession(records?: Map<string, unknown>) {
     listener: app.callback(),
     from: fromKoaSession<OldData>({ keys, ...(store && { store }) }),
     toLogin: byUser,
-    cookie: 'koa.sess',
     isEmpty: async () => !records || records.size === 0,
   })
 }
@@ -199,7 +196,7 @@ function ofCookieSession() {
     if (id !== undefined) held.user = user(id)
     response.status(held.user ? 200 : 401).send(held.user?.name)
   })
-  return library({ listener: app, from: fromCookieSession<OldData>({ keys }), toLogin: byUser, cookie: 'session' })
+  return library({ listener: app, from: fromCookieSession<OldData>({ keys }), toLogin: byUser })
 }
 
 function ofIronSession() {
@@ -221,7 +218,6 @@ function ofIronSession() {
     ),
     from: fromIronSession<OldData>({ password: options.password, cookie: 'iron' }),
     toLogin: byUser,
-    cookie: 'iron',
   })
 }
 
@@ -255,7 +251,6 @@ function ofLucia() {
     ),
     from: fromLucia({ adapter }),
     toLogin: ({ user: { id } }) => ({ user: user(id) }),
-    cookie: 'auth_session',
   })
 }
 
@@ -289,7 +284,6 @@ function ofAuthTokens() {
     ),
     from: fromNextAuth({ cookie: 'authjs.session-token', secret: SECRET }),
     toLogin: ({ sub }) => ({ user: user(sub!) }),
-    cookie: 'authjs.session-token',
     // It gives a new token with each answer, and a late one may come after our cookie.
     kept: ['authjs.callback-url', 'authjs.session-token'],
   })
@@ -327,7 +321,6 @@ function ofAuthDatabase() {
     listener: service(logIn('authjs.session-token'), (request, response) => sessionOf(config, request, response)),
     from: fromNextAuth({ cookie: 'authjs.session-token', adapter }),
     toLogin: ({ user: { id } }) => ({ user: user(id) }),
-    cookie: 'authjs.session-token',
     kept: ['authjs.callback-url'],
   })
 }
@@ -367,7 +360,6 @@ function ofNextAuth4Tokens() {
     ),
     from: fromNextAuth({ cookie: 'next-auth.session-token', secret: SECRET }),
     toLogin: ({ sub }) => ({ user: user(sub!) }),
-    cookie: 'next-auth.session-token',
     // As with Auth.js: a late answer may bring a new token after our cookie.
     kept: [...OF_NEXT_AUTH, 'next-auth.session-token', 'next-auth.session-token.0', 'next-auth.session-token.1'],
   })
@@ -383,7 +375,6 @@ function ofNextAuth4Database() {
     ),
     from: fromNextAuth({ cookie: 'next-auth.session-token', adapter }),
     toLogin: ({ user: { id } }) => ({ user: user(id) }),
-    cookie: 'next-auth.session-token',
     // It sends the same cookie again with each answer.
     kept: [...OF_NEXT_AUTH, 'next-auth.session-token'],
   })
@@ -431,7 +422,6 @@ function ofBetterAuth(storage?: Map<string, string>) {
       destroy: storage ? token => storage.delete(token) : async token => (await inside()).deleteSession(token),
     }),
     toLogin: ({ user: { name } }) => ({ user: user(name.slice(5)) }),
-    cookie: 'better-auth.session_token',
   })
 }
 
@@ -477,29 +467,5 @@ function moves(open: Libraries[number][1]) {
       await expectAllMoved(browsers, next.sessions, kept)
       expect((await isEmpty?.()) ?? true, 'the old store is empty').toBe(true)
     }
-  })
-
-  it('gives no session for a cookie that was changed, or whose session here has ended', async () => {
-    const { listener, from, toLogin, cookie } = await open()
-    const to = await front()
-    to.replaceBy(listener)
-    const [browser] = await loggedIn(to, 1)
-    const old = new Map(browser!.jar.cookies)
-    const restore = () => {
-      for (const [name, value] of old) browser!.jar.cookies.set(name, value)
-    }
-    to.replaceBy(newService(new MemoryStore(), 2, from, toLogin).listener)
-    const value = old.get(cookie)!
-    const changed = `${value.slice(0, 12)}${value[12] === 'A' ? 'B' : 'A'}${value.slice(13)}`
-    for (const other of [changed, value.slice(0, 20), `x${value}`, 'x', '%', '"', '.', '....', `${'*'.repeat(7)}~2`]) {
-      restore()
-      browser!.jar.cookies.set(cookie, other)
-      expect((await browser!.ask('/profile')).status, other).toBe(401)
-    }
-    restore()
-    expect((await browser!.ask('/profile')).body).toBe('user 1')
-    expect((await browser!.ask('/logout', 'POST')).status).toBe(200)
-    restore()
-    for (let time = 0; time < 2; time += 1) expect((await browser!.ask('/profile')).status).toBe(401)
   })
 }
