@@ -143,6 +143,8 @@ describe('a store URL', () => {
       ],
     })
     expect(parse('rediss+cluster://a').tls).toBe(true)
+    // No output contains one, as it is written or as it is meant.
+    expect(parse('redis://:p%40ss@db').secrets).toEqual(expect.arrayContaining(['p%40ss', 'p@ss']))
     expect(parse('mysql://db', 'app').name).toBe('MySQL at db')
   })
 

@@ -84,8 +84,10 @@ export class ServiceNode {
     }, STOP_PATIENCE)
     await this.#running.stop('SIGTERM')
     clearTimeout(late)
-    const { exitCode } = this.#running.child
+    const { exitCode, signalCode } = this.#running.child
     if (exitCode !== 0)
-      this.faults.push(`a node ended with ${exitCode} at SIGTERM:\n${this.#running.output().slice(-2000)}`)
+      this.faults.push(
+        `a node ended with ${exitCode ?? signalCode} at SIGTERM:\n${this.#running.output().slice(-2000)}`,
+      )
   }
 }

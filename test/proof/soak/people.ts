@@ -244,16 +244,20 @@ export class Person {
     }
   }
 
+  #forgetWhatMayHaveEnded(): void {
+    const { idle, absolute } = this.#scene
+    for (const browser of this.#browsers) {
+      const { session } = browser
+      const now = Date.now()
+      if (session !== null && (now > session.seen + idle / 2 || now > session.since + absolute - idle))
+        this.#beginAnew(browser)
+    }
+  }
+
   /** One thing that the person in front of a browser does. */
   async act(): Promise<void> {
-    const { random, idle, absolute } = this.#scene
-    // Whatever is near its end may have ended.
-    for (const each of this.#browsers)
-      if (
-        each.session &&
-        (Date.now() > each.session.seen + idle / 2 || Date.now() > each.session.since + absolute - idle)
-      )
-        this.#beginAnew(each)
+    const { random } = this.#scene
+    this.#forgetWhatMayHaveEnded()
     const browser = this.#pick(this.#browsers)
     const die = random()
     if (browser.session === null && die < 0.6) await this.#logIn(browser)
@@ -278,6 +282,7 @@ export class Person {
 
   /** At the end: both nodes say the same. */
   async finish(): Promise<void> {
+    this.#forgetWhatMayHaveEnded()
     for (const browser of this.#browsers)
       for (const node of this.#scene.nodes) {
         const reply = await this.#send(browser, 'GET', '/profile', { node })

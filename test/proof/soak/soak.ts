@@ -110,8 +110,8 @@ export async function soak(name: DatabaseName, seconds: number): Promise<SoakRep
       }
     }
     isOver = true
-    await Promise.all(load)
-    for (const person of people) await person.finish()
+    // Each at its own end: others may be away for a while.
+    await Promise.all(load.map((acting, index) => acting.then(() => people[index]!.finish())))
 
     // Everything expires: then no live session may be left, and series only of browsers that have their token, or that
     // began anew without.
