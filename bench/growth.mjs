@@ -49,11 +49,7 @@ export async function benchGrowth(isQuick, isWritten, heading) {
     if (own.length === 0) continue
     blocks[part] = table(
       [what, ...(own[0]?.row.sizes ?? []).map(whole), 'grows'],
-      own.map(({ store, row }) => [
-        `${row.title}: ${store}`,
-        ...row.costs.map(cost),
-        growthOf(row.sizes, row.costs),
-      ]),
+      own.map(({ store, row }) => [`${row.title}: ${store}`, ...row.costs.map(cost), growthOf(row.sizes, row.costs)]),
     )
     console.log(`\n### More ${what}, microseconds a call\n\n${blocks[part]}`)
   }

@@ -95,7 +95,9 @@ const copyRows =
       const columns = Object.keys(row)
       const values = columns.map(column => cells[column] ?? column)
       const from = `${table} CROSS JOIN ${numbers(first ?? 1, (first ?? 1) + count - 1)}`
-      await query(`INSERT INTO ${table} (${columns.join(', ')}) SELECT ${values.join(', ')} FROM ${from} WHERE ${where}`)
+      await query(
+        `INSERT INTO ${table} (${columns.join(', ')}) SELECT ${values.join(', ')} FROM ${from} WHERE ${where}`,
+      )
     }
     const spread = { expires_at: 'expires_at + n % 100000' }
     const ofOther = first === undefined ? {} : { user_id: 'n' }

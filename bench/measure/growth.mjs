@@ -36,8 +36,9 @@ const login = (/** @type {number} */ id) => ({ user: { id, name: `user ${id}` } 
 const rows = []
 /** @param {keyof typeof SIZES} part @param {string} title @param {number} size @param {number} cost */
 function note(part, title, size, cost) {
-  let row = rows.find(each => each.part === part && each.title === title)
-  if (row === undefined) rows.push((row = { part, title, sizes: SIZES[part], costs: [] }))
+  const known = rows.find(each => each.part === part && each.title === title)
+  const row = known ?? { part, title, sizes: SIZES[part], costs: [] }
+  if (known === undefined) rows.push(row)
   const at = SIZES[part].indexOf(size)
   row.costs[at] = Math.min(row.costs[at] ?? Number.POSITIVE_INFINITY, cost)
 }

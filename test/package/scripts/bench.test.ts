@@ -45,7 +45,11 @@ describe('growth', () => {
   })
 
   it('is measured for each verb, in memory too', { skip: !isBuilt }, async () => {
-    const rows = (await measure('growth.mjs', 'memory', 'quick')) as { title: string; sizes: number[]; costs: number[] }[]
+    const rows = (await measure('growth.mjs', 'memory', 'quick')) as {
+      title: string
+      sizes: number[]
+      costs: number[]
+    }[]
     expect(rows.map(({ title }) => title)).toEqual(
       expect.arrayContaining(['list', 'invalidateUser', 'login under a limit', 'sweep', 'logout by the first ID']),
     )
