@@ -7,7 +7,7 @@ import { openSqlite } from '../sqlite.mjs'
 
 const ROUNDS = 25
 /** Of each round, and how many of them are under way at once. */
-const SESSIONS = 512
+const SESSIONS = 256
 const AT_ONCE = [1, 64]
 const IDLE = 1_800_000
 const ABSOLUTE = 43_200_000
@@ -223,7 +223,8 @@ const CLIENTS = {
     const run = (/** @type {any} */ statement, /** @type {any[]} */ values) => pool.execute(statement, values)
     const find = async (/** @type {any} */ statement, /** @type {string} */ key) => {
       const [rows] = /** @type {any} */ (await run(statement, [key]))
-      return rows[0] === undefined ? null : sessionIn(JSON.parse(rows[0].cells))
+      const cells = rows[0]?.cells
+      return cells === undefined ? null : sessionIn(typeof cells === 'string' ? JSON.parse(cells) : cells)
     }
     return [sessions, await sqlByHand(sessions, recorded, run, find)]
   },
@@ -274,7 +275,8 @@ async function time(work, items, atOnce) {
 const [sessions, commands] = (await CLIENTS[process.argv[2] ?? '']?.()) ?? []
 if (commands === undefined) throw new Error(`no such client: ${process.argv[2]}`)
 const users = Array.from({ length: SESSIONS }, (_, index) => userOf(`user=${index + 1}`))
-const contestants = Object.entries({ 'by hand': byHand(commands), coatcheck: ours(sessions) })
+// Ours first: a user's first login writes more, and by hand it is never the first.
+const contestants = Object.entries({ coatcheck: ours(sessions), 'by hand': byHand(commands) })
 /** @type {Record<string, number>} */
 const least = {}
 for (let round = 0; round < ROUNDS; round += 1)
@@ -284,7 +286,8 @@ for (let round = 0; round < ROUNDS; round += 1)
       const found = await time(get, login.answers, atOnce)
       const logout = await time(logOut, login.answers, atOnce)
       for (const [at, { name }] of users.entries())
-        if (found.answers[at]?.user.name !== name) throw new Error(`${who}: ${found.answers[at]?.user.name}, not ${name}`)
+        if (found.answers[at]?.user.name !== name)
+          throw new Error(`${who}: ${found.answers[at]?.user.name}, not ${name}`)
       for (const [name, { cost }] of Object.entries({ get: found, login, logout })) {
         const cell = `${name} ${atOnce} ${who}`
         least[cell] = Math.min(least[cell] ?? Number.POSITIVE_INFINITY, cost)
