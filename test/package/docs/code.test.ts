@@ -151,11 +151,6 @@ describe('the code of the pages', () => {
     const pages = PAGES.map(read).join('')
     for (const recipe of recipes) expect(pages).toContain(`../${recipe.replace('/package.json', '')}`)
   })
-
-  it('has the test file of a third party’s store in at most 15 lines', () => {
-    const suite = BLOCKS.find(({ code }) => code.includes('testStore('))
-    expect(suite!.code.trim().split('\n').length).toBeLessThanOrEqual(15)
-  })
 })
 
 const RUN = MODULES.filter(

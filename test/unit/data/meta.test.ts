@@ -8,6 +8,7 @@ const meta = fc.record(
     verifiedAt: fc.oneof(fc.constant(null), fc.nat({ max: 864e13 })),
     csrf: fc.uint8Array({ minLength: 32, maxLength: 32 }).map(bytes => Buffer.from(bytes).toString('base64url')),
     idle: fc.integer({ min: 1, max: 100 * 365 * 86_400_000 }),
+    firstKey: fc.string({ unit: fc.constantFrom(...'aZ09_-'), minLength: 46, maxLength: 46 }),
     newIds: fc.record({ count: fc.integer({ min: 1, max: 999 }), since: fc.nat({ max: 864e13 }) }),
   },
   { requiredKeys: [] },
@@ -60,6 +61,7 @@ it('what is broken is data that cannot be read, of a session that is not fresh',
     '@t1n1@{}',
     '@i99999999999999@{}',
     `@c${'a'.repeat(42)}@{}`,
+    `@f${'a'.repeat(45)}@{}`,
   ])
     expect(unpackMeta(broken)).toEqual({ meta: { verifiedAt: null }, text: broken })
 })
