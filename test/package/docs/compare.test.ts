@@ -45,8 +45,10 @@ describe('the comparison of libraries', () => {
     )
   })
 
-  it('prints what the page shows', () => {
-    for (const [row, cells] of printed) expect([row, cells]).toEqual([row, shown.get(row)])
+  it('prints what the page shows, but for seconds on a busy machine', () => {
+    const withoutSeconds = (cells: string[] | undefined) => cells?.map(cell => cell.replace(/^< \d+/, '<'))
+    for (const [row, cells] of printed)
+      expect([row, withoutSeconds(cells)]).toEqual([row, withoutSeconds(shown.get(row))])
   })
 
   it('finds nothing in coatcheck, on any store, if passwords have a version', () => {
