@@ -143,6 +143,8 @@ describe('a store URL', () => {
       ],
     })
     expect(parse('rediss+cluster://a').tls).toBe(true)
+    // No output contains one, as it is written or as it is meant.
+    expect(parse('redis://:p%40ss@db').secrets).toEqual(expect.arrayContaining(['p%40ss', 'p@ss']))
     expect(parse('mysql://db', 'app').name).toBe('MySQL at db')
   })
 
@@ -164,6 +166,8 @@ describe('a store URL', () => {
     ['postgres://a:1,b:2/x', /no host with a port/],
     ['redis://db/app', /the database of Redis is a number/],
     ['redis+cluster://a:1,', /no host/],
+    ['redis+cluster://a:1,[', /no host/],
+    ['redis+cluster://[]:1', /no host/],
     ['redis+cluster://a:1/2', /a cluster has no databases/],
     ['redis://:hunter2%@db', /it cannot be read; in a user name or password % @/],
     ['mysql://ada:hunter2@db', /the database is missing: expected mysql:/],

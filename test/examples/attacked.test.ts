@@ -35,7 +35,7 @@ const SHOWN: Program[] = PAGES.flatMap(modulesOf)
   })
 /** The routes of the service, which a table of its own has. */
 const SERVICE =
-  "'GET /' 'POST /login' 'GET /profile' 'POST /logout' 'POST /password' 'GET /session' 'POST /session/rotate'"
+  "'GET /' 'POST /login' 'GET /profile' 'POST /logout' 'POST /password' 'GET /session' 'POST /session/rotate' 'DELETE /sessions/x'"
 
 const list = ['-c', 'safe.directory=*', 'ls-files', '-co', '--exclude-standard', 'examples/*.mjs']
 const EXAMPLES: Program[] = execFileSync('git', list, { cwd: root, encoding: 'utf8' })

@@ -1,4 +1,4 @@
-// examples/once.mjs: work that one request does for all. Over processes: once.engines.test.ts.
+// examples/once.mjs: work that one request does for all. Over processes: test/libraries/refresh.test.ts.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'

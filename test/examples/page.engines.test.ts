@@ -154,19 +154,6 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
     await page.getByRole('heading', { name: 'Log in' }).waitFor()
   })
 
-  it('says so when another device has ended this session', async () => {
-    await logIn()
-    await page.locator('#devices li').waitFor()
-    const other = new Client(url)
-    await other.login()
-    const { body } = await other.send('GET', '/sessions')
-    const { key } = body.find(({ current }: { current: boolean }) => !current)
-    await other.send('DELETE', `/sessions/${key}`)
-    // Back on this tab.
-    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-    await see('Your session has expired or was ended. Please log in again.')
-  })
-
   it('tells an outage from a logout', async () => {
     await logIn()
     await page.locator('#devices li').waitFor()
@@ -222,17 +209,6 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
     await page.reload()
     await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
     expect(await told('rotatedAt')).toMatch(/^now|seconds? ago$/)
-  })
-
-  it('logs out everywhere', async () => {
-    const phone = new Client(url)
-    await phone.login()
-    await logIn()
-    await page.getByRole('button', { name: 'Log out everywhere' }).click()
-    await see('You are logged out on all your devices.')
-    await page.getByRole('heading', { name: 'Log in' }).waitFor()
-    expect(await phone.whoami()).toBeNull()
-    expect(await sessionCookie()).toBeUndefined()
   })
 
   it('logs in from a front end on its own origin: cors.mjs', async () => {

@@ -7,8 +7,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { Client, PASSWORD, root, type Service, startExample } from '../support/example-service.ts'
 import { build } from '../support/scripts/build.mjs'
 import { describeEngine, ENGINES, type EngineName } from '../support/services/engines.ts'
-import { startMariadb } from '../support/services/mariadb.ts'
-import { startPostgres } from '../support/services/postgres.ts'
+import { sharedMariadb } from '../support/services/mariadb.ts'
+import { sharedPostgres } from '../support/services/postgres.ts'
 import { freePort, until } from '../support/services/process.ts'
 import { sharedRedisCluster, startRedis } from '../support/services/redis.ts'
 import { sqliteFile } from '../support/services/sqlite.ts'
@@ -16,21 +16,15 @@ import { makeCertificate } from '../support/services/tls.ts'
 
 interface Database {
   readonly url: string
-  readonly outage?: { begin(): Promise<void>; end(): Promise<void> }
   readonly env?: Record<string, string>
   stop(): unknown
 }
 
-/** `canFail`: there is a server of its own that can be switched off. */
-const DATABASES: readonly { name: string; engine: EngineName; canFail?: true; open(): Promise<Database> }[] = [
+const DATABASES: readonly { name: string; engine: EngineName; open(): Promise<Database> }[] = [
   {
     name: 'Redis',
     engine: 'redis',
-    canFail: true,
-    async open() {
-      const server = await startRedis(['--appendonly', 'yes', '--appendfsync', 'always'])
-      return { url: server.url, outage: { begin: server.kill, end: () => server.restart() }, stop: server.stop }
-    },
+    open: () => startRedis(),
   },
   {
     name: 'Redis over TLS, with the certificate authority of the operator',
@@ -56,20 +50,17 @@ const DATABASES: readonly { name: string; engine: EngineName; canFail?: true; op
   {
     name: 'PostgreSQL',
     engine: 'postgresql',
-    canFail: true,
     async open() {
-      const server = await startPostgres()
-      return { url: server.url(), outage: { begin: server.kill, end: server.restart }, stop: server.stop }
+      const server = await sharedPostgres()
+      return { url: server.url(), stop: server.stop }
     },
   },
   {
     name: 'MariaDB',
     engine: 'mariadb',
-    canFail: true,
     async open() {
-      const server = await startMariadb()
-      const url = server.url({ database: 'test' })
-      return { url, outage: { begin: server.kill, end: server.restart }, stop: server.stop }
+      const server = await sharedMariadb()
+      return { url: server.url(), stop: server.stop }
     },
   },
   {
@@ -89,7 +80,7 @@ const nextSecond = () => {
   return until('the next second', () => expect(second()).toBeGreaterThan(now))
 }
 
-for (const { name, engine, canFail, open } of DATABASES)
+for (const { name, engine, open } of DATABASES)
   describeEngine(engine, `two service processes on ${name}`, () => {
     let database: Database
     let services: Service[]
@@ -121,24 +112,6 @@ for (const { name, engine, canFail, open } of DATABASES)
       await second.send('POST', '/logout')
       expect([await first.whoami(), await remembered.whoami()]).toEqual([null, null])
     })
-
-    if (canFail)
-      it('answer 503 while the store is away, touch no cookie, and find the session afterwards', async () => {
-        const outage = database.outage!
-        const ada = on(0)
-        await ada.login()
-        await outage.begin()
-        for (const [method, path] of [
-          ['GET', '/profile'],
-          ['POST', '/logout'],
-        ] as const) {
-          const answer = await ada.send(method, path)
-          expect([answer.status, answer.body.error]).toEqual([503, 'store_unavailable'])
-          expect(answer.headers.getSetCookie()).toEqual([])
-        }
-        await outage.end()
-        await until('the service finds its store again', async () => expect(await ada.whoami()).toBe('ada'))
-      }, 90_000)
 
     it('end all sessions of a user at a password change; those of others live on when the processes are replaced', async () => {
       await nextSecond()

@@ -121,11 +121,6 @@ example('login.mjs', running => {
     const answer = await ada.send('POST', '/login', body, { 'Content-Type': 'application/json' })
     expect([answer.status, ada.cookie]).toEqual([status, ''])
   })
-
-  it('is short enough to read at once', () => {
-    const lines = readFileSync(join(root, 'examples/login.mjs'), 'utf8').trimEnd().split('\n')
-    expect(lines.length).toBeLessThanOrEqual(48)
-  })
 })
 
 example('logout-everywhere.mjs', running => {

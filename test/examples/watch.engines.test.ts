@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { postgresChannel } from '../../examples/channels.mjs'
 import { describeEngine } from '../support/services/engines.ts'
 import { sharedPostgres } from '../support/services/postgres.ts'
-import { DATABASES } from './refresh/databases.ts'
+import { DATABASES } from '../support/services/shared-databases.ts'
 import { streamsEnd } from './watch/scenes.ts'
 
 for (const { engine, name, open } of DATABASES)

@@ -1,10 +1,9 @@
-// examples/once.mjs by a real OpenID provider, over each store that processes share.
-import { DATABASES } from '../examples/refresh/databases.ts'
-import { oneRefresh } from '../examples/refresh/scenes.ts'
+// What the store does not decide is asked of one.
 import { describeEngine } from '../support/services/engines.ts'
-import { startOidcProvider } from './provider.ts'
+import { DATABASES } from '../support/services/shared-databases.ts'
+import { oneRefresh, refreshScenes } from './refresh/scenes.ts'
 
 for (const { engine, name, open } of DATABASES)
   describeEngine(engine, `one refresh at oidc-provider, over four processes on ${name}`, () =>
-    oneRefresh(open, startOidcProvider),
+    engine === 'redis' ? refreshScenes(open) : oneRefresh(open),
   )

@@ -1,5 +1,6 @@
 // Projects that installed the packed package, and what they run. `npm run test:nodes` does this on each Node.js.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { npmProject, type Pack, type Project, pack, pnpmProject, root } from '../support/consumer.ts'
@@ -12,10 +13,7 @@ const subpaths = Object.keys(manifest.exports)
 let folder: string
 let packed: Pack
 beforeAll(async () => {
-  // Inside the project, whose frameworks a consumer finds beside what it installed itself.
-  mkdirSync(join(root, '.tmp'), { recursive: true })
-  folder = mkdtempSync(join(root, '.tmp/consumers-'))
-  symlinkSync(join(root, 'test/libraries/node_modules'), join(folder, 'node_modules'))
+  folder = mkdtempSync(join(tmpdir(), 'coatcheck-consumers-'))
   packed = await pack(folder)
 }, 240_000)
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -60,32 +58,12 @@ describe.each(isOtherNode ? KINDS.slice(0, 2) : KINDS)('%s', { timeout: 120_000 
     }
   })
 
-  it('says in stack traces which function of the package threw', async () => {
-    for (const program of ['traces.mjs', 'traces.cjs']) {
-      const stacks: Record<string, string> = JSON.parse(await project.node(program))
-      expect(stacks.option).toContain('at new SessionManager (')
-      expect(stacks.visits).toContain('at nodeVisits (')
-      expect(stacks.store).toContain('at new MemoryStore (')
-    }
-  })
-
   it('logs a user in and out from ESM', async () => {
     expect(await project.node('session.mjs')).toBe('ada null\n')
   })
 
   it('logs a user in and out from CommonJS', async () => {
     expect(await project.node('session.cjs')).toBe('ada null\n')
-  })
-
-  it('recognises errors across ESM, CommonJS and subpaths', async () => {
-    expect(JSON.parse(await project.node('instanceof.mjs'))).toEqual({
-      esmInEsm: true,
-      cjsInEsm: true,
-      esmInCjs: true,
-      storeErrorIsSessionError: true,
-      plainErrorIsNot: false,
-      subpathThrows: true,
-    })
   })
 
   it('ends by itself: importing every subpath opens nothing', async () => {
@@ -108,17 +86,6 @@ describe.each(isOtherNode ? KINDS.slice(0, 2) : KINDS)('%s', { timeout: 120_000 
     expect(await project.jest('**/jest.test.mjs', '--experimental-vm-modules')).toMatch(/Tests: +2 passed, 2 total/)
   })
 })
-
-it('lets Express, Fastify, Koa and Hono answer with 64-bit user IDs', async () => {
-  const project = await projectWithPackage('alone')
-  for (const id of ['42', '18446744073709551615']) {
-    const exact = `application/json {"id":${id},"name":"max"}`
-    const answers = JSON.parse(await project.node('frameworks.mjs', id))
-    expect(answers).toMatchObject({ fastify: exact, koa: exact, hono: exact })
-    if ('rawJSON' in JSON || id === '42') expect(answers.express).toBe(exact)
-    else expect(answers.express).toMatch(/TypeError: JSON\.stringify cannot write .*use stringify\(value\)/)
-  }
-}, 240_000)
 
 it('lets copies of the package in one process understand each other: two folders, ESM and CommonJS', async () => {
   const [one, other] = await Promise.all(['alone', 'other'].map(projectWithPackage))

@@ -96,17 +96,6 @@ describe('the packed package', () => {
     expect(paths.filter(path => !path.startsWith('dist/') && !inRepository.has(path))).toEqual([])
   })
 
-  it('links to what is in the repository: npm looks for relative links there, by `repository`', () => {
-    const tracked = execFileSync('git', ['ls-files'], { cwd: root, encoding: 'utf8' }).split('\n')
-    for (const page of ['README.md', 'CHANGELOG.md'])
-      for (const [, target] of readFileSync(join(root, page), 'utf8').matchAll(/\]\(([^)\s#]+)[^)]*\)/g))
-        if (!/^[a-z]+:/.test(target!))
-          expect(
-            tracked.some(path => `${path}/`.startsWith(`${target!.replace(/\/$/, '')}/`)),
-            `${page} links to ${target}`,
-          ).toBe(true)
-  })
-
   /** The files that are loaded with these. */
   function loadedBy(...entries: readonly string[]): ReadonlySet<string> {
     const loaded = new Set(entries)

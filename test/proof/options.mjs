@@ -2,22 +2,21 @@
 import { parseArgs } from 'node:util'
 
 /**
- * What a command of `npm run proof` was given: numbers above 0, flags, and names of `known`. Anything else ends the process
+ * What a command of `npm run proof` was given: numbers above 0, and names of `known`. Anything else ends the process
  * with the usage.
  * @param {string} usage
- * @param {{ numbers?: Readonly<Record<string, number | undefined>>, flags?: readonly string[], known?: readonly string[] }} takes
+ * @param {{ numbers?: Readonly<Record<string, number | undefined>>, known?: readonly string[] }} takes
  *   `numbers`: with their defaults
  */
-export function readOptions(usage, { numbers = {}, flags = [], known }) {
+export function readOptions(usage, { numbers = {}, known }) {
   /** @param {string} problem @returns {never} */
   const refuse = problem => {
     console.error(`${problem}\nusage: npm run proof -- ${usage}`)
     process.exit(2)
   }
-  const options = {
-    ...Object.fromEntries(Object.keys(numbers).map(name => [name, { type: /** @type {const} */ ('string') }])),
-    ...Object.fromEntries(flags.map(name => [name, { type: /** @type {const} */ ('boolean') }])),
-  }
+  const options = Object.fromEntries(
+    Object.keys(numbers).map(name => [name, { type: /** @type {const} */ ('string') }]),
+  )
   const read = () => {
     try {
       return parseArgs({ options, allowPositionals: true })
@@ -35,7 +34,6 @@ export function readOptions(usage, { numbers = {}, flags = [], known }) {
   }
   return {
     numbers: Object.fromEntries(Object.keys(numbers).map(name => [name, numberOf(name)])),
-    has: (/** @type {string} */ flag) => values[flag] === true,
     names: positionals,
   }
 }

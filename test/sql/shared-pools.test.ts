@@ -7,8 +7,8 @@ import { PostgresStore } from 'coatcheck/stores/postgres'
 import mysql2 from 'mysql2'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { fromKnex, fromSequelize } from '../../examples/lent-connections.mjs'
 import { soon, within } from '../support/deadlines.ts'
-import { blocksOf } from '../support/pages.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { sharedMariadb } from '../support/services/mariadb.ts'
 import { type PostgresDatabase, sharedPostgres } from '../support/services/postgres.ts'
@@ -17,11 +17,6 @@ import { NOW, record } from './records.ts'
 
 const builder = createRequire(new URL('../support/drivers/package.json', import.meta.url))
 const MOST = 3
-
-/** The lines of the page for builders that lend connections of their pools. */
-const [page] = blocksOf('docs/stores/postgresql.md').filter(({ code }) => code.startsWith('const fromKnex'))
-const lines = page!.code.slice(0, page!.code.indexOf('const store'))
-const { fromKnex, fromSequelize } = new Function(`${lines}; return { fromKnex, fromSequelize }`)()
 
 /** A query builder over connections that the store has too, or beside the store's. */
 interface Shared {

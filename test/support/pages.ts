@@ -3,7 +3,6 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
-import { slug } from '../../docs/.vitepress/slug.mjs'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 export const read = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -16,7 +15,7 @@ const markdown = (folder: string) =>
 
 /** README.md and docs/**: their code is run. */
 export const PAGES = ['README.md', ...markdown('docs')]
-/** Every page of the repository: its links lead somewhere. */
+/** Every page of the repository. */
 export const ALL_PAGES = [...PAGES, 'CHANGELOG.md', ...markdown('.github')]
 
 export interface Block {
@@ -73,16 +72,3 @@ export function table(page: string, heading: string): string[][] {
 
 /** A page without its blocks of code. */
 export const prose = (page: string) => read(page).replaceAll(FENCE, '')
-
-/** The anchors of a page, as GitHub makes them. */
-export function anchors(page: string): Set<string> {
-  const seen = new Map<string, number>()
-  return new Set(
-    [...prose(page).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => {
-      const anchor = slug(heading!.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1'))
-      const times = seen.get(anchor) ?? 0
-      seen.set(anchor, times + 1)
-      return times === 0 ? anchor : `${anchor}-${times}`
-    }),
-  )
-}

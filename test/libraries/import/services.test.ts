@@ -1,5 +1,4 @@
 // Services on the real packages are replaced under load: no user is logged out, and a logout at the new service is final.
-// `COATCHECK_BROWSERS=1000 npx vitest run test/libraries/import/services` does it with as many browsers.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -53,10 +52,9 @@ const { default: cookieSession } = await load('cookie-session')
 const require = createRequire(import.meta.url)
 const drivers = createRequire(new URL('../../support/drivers/package.json', import.meta.url))
 
-const BROWSERS = Number(process.env.COATCHECK_BROWSERS ?? 4)
 /** Each sends six requests at a time. */
-const AT_ONCE = 50
-vi.setConfig({ testTimeout: BROWSERS > 100 ? 900_000 : 240_000 })
+const BROWSERS = 4
+vi.setConfig({ testTimeout: 240_000 })
 const SECRET = 'a secret of the old service, 32 characters or more'
 
 /** What the old service does, and how its sessions are read. */
@@ -64,7 +62,6 @@ interface Library<T> {
   readonly listener: RequestListener
   readonly from: OldSessions<T>
   readonly toLogin: ToLogin<T>
-  readonly cookie: string
   /** Cookies that a browser may keep beside ours. */
   readonly kept?: readonly string[]
   /** Whether the old store has no session any more. */
@@ -117,7 +114,7 @@ function ofExpressSession(store: session.Store, isEmpty?: () => Promise<boolean>
       })
   })
   const from = fromExpressSession<OldData>({ secret: SECRET, store: store as CallbackStore })
-  return library({ listener: app, from, toLogin: byUser, cookie: 'connect.sid', ...(isEmpty && { isEmpty }) })
+  return library({ listener: app, from, toLogin: byUser, ...(isEmpty && { isEmpty }) })
 }
 
 async function ofConnectRedis() {
@@ -159,7 +156,6 @@ async function ofFastifySession(options: { cookiePrefix?: string; algorithm?: st
     listener: (request, response) => app.routing(request, response),
     from: fromFastifySession<OldData>({ secret: SECRET, store: store as CallbackStore, ...options }),
     toLogin: byUser,
-    cookie: 'sessionId',
   })
 }
 
@@ -184,7 +180,6 @@ function ofKoaSession(records?: Map<string, unknown>) {
     listener: app.callback(),
     from: fromKoaSession<OldData>({ keys, ...(store && { store }) }),
     toLogin: byUser,
-    cookie: 'koa.sess',
     isEmpty: async () => !records || records.size === 0,
   })
 }
@@ -199,7 +194,7 @@ function ofCookieSession() {
     if (id !== undefined) held.user = user(id)
     response.status(held.user ? 200 : 401).send(held.user?.name)
   })
-  return library({ listener: app, from: fromCookieSession<OldData>({ keys }), toLogin: byUser, cookie: 'session' })
+  return library({ listener: app, from: fromCookieSession<OldData>({ keys }), toLogin: byUser })
 }
 
 function ofIronSession() {
@@ -221,7 +216,6 @@ function ofIronSession() {
     ),
     from: fromIronSession<OldData>({ password: options.password, cookie: 'iron' }),
     toLogin: byUser,
-    cookie: 'iron',
   })
 }
 
@@ -255,7 +249,6 @@ function ofLucia() {
     ),
     from: fromLucia({ adapter }),
     toLogin: ({ user: { id } }) => ({ user: user(id) }),
-    cookie: 'auth_session',
   })
 }
 
@@ -289,7 +282,6 @@ function ofAuthTokens() {
     ),
     from: fromNextAuth({ cookie: 'authjs.session-token', secret: SECRET }),
     toLogin: ({ sub }) => ({ user: user(sub!) }),
-    cookie: 'authjs.session-token',
     // It gives a new token with each answer, and a late one may come after our cookie.
     kept: ['authjs.callback-url', 'authjs.session-token'],
   })
@@ -327,7 +319,6 @@ function ofAuthDatabase() {
     listener: service(logIn('authjs.session-token'), (request, response) => sessionOf(config, request, response)),
     from: fromNextAuth({ cookie: 'authjs.session-token', adapter }),
     toLogin: ({ user: { id } }) => ({ user: user(id) }),
-    cookie: 'authjs.session-token',
     kept: ['authjs.callback-url'],
   })
 }
@@ -367,7 +358,6 @@ function ofNextAuth4Tokens() {
     ),
     from: fromNextAuth({ cookie: 'next-auth.session-token', secret: SECRET }),
     toLogin: ({ sub }) => ({ user: user(sub!) }),
-    cookie: 'next-auth.session-token',
     // As with Auth.js: a late answer may bring a new token after our cookie.
     kept: [...OF_NEXT_AUTH, 'next-auth.session-token', 'next-auth.session-token.0', 'next-auth.session-token.1'],
   })
@@ -383,7 +373,6 @@ function ofNextAuth4Database() {
     ),
     from: fromNextAuth({ cookie: 'next-auth.session-token', adapter }),
     toLogin: ({ user: { id } }) => ({ user: user(id) }),
-    cookie: 'next-auth.session-token',
     // It sends the same cookie again with each answer.
     kept: [...OF_NEXT_AUTH, 'next-auth.session-token'],
   })
@@ -431,7 +420,6 @@ function ofBetterAuth(storage?: Map<string, string>) {
       destroy: storage ? token => storage.delete(token) : async token => (await inside()).deleteSession(token),
     }),
     toLogin: ({ user: { name } }) => ({ user: user(name.slice(5)) }),
-    cookie: 'better-auth.session_token',
   })
 }
 
@@ -467,39 +455,13 @@ describeEngine('postgresql', 'express-session with connect-pg-simple', () => mov
 
 function moves(open: Libraries[number][1]) {
   it('is replaced under load: no user is logged out, and a logout is final', async () => {
-    for (let done = 0; done < BROWSERS; done += AT_ONCE) {
-      const { listener, from, toLogin, kept, isEmpty } = await open()
-      const to = await front()
-      to.replaceBy(listener)
-      const browsers = await loggedIn(to, Math.min(AT_ONCE, BROWSERS - done))
-      const next = newService(new MemoryStore(), 3, from, toLogin)
-      await replaceUnderLoad(to, browsers, next.listener)
-      await expectAllMoved(browsers, next.sessions, kept)
-      expect((await isEmpty?.()) ?? true, 'the old store is empty').toBe(true)
-    }
-  })
-
-  it('gives no session for a cookie that was changed, or whose session here has ended', async () => {
-    const { listener, from, toLogin, cookie } = await open()
+    const { listener, from, toLogin, kept, isEmpty } = await open()
     const to = await front()
     to.replaceBy(listener)
-    const [browser] = await loggedIn(to, 1)
-    const old = new Map(browser!.jar.cookies)
-    const restore = () => {
-      for (const [name, value] of old) browser!.jar.cookies.set(name, value)
-    }
-    to.replaceBy(newService(new MemoryStore(), 2, from, toLogin).listener)
-    const value = old.get(cookie)!
-    const changed = `${value.slice(0, 12)}${value[12] === 'A' ? 'B' : 'A'}${value.slice(13)}`
-    for (const other of [changed, value.slice(0, 20), `x${value}`, 'x', '%', '"', '.', '....', `${'*'.repeat(7)}~2`]) {
-      restore()
-      browser!.jar.cookies.set(cookie, other)
-      expect((await browser!.ask('/profile')).status, other).toBe(401)
-    }
-    restore()
-    expect((await browser!.ask('/profile')).body).toBe('user 1')
-    expect((await browser!.ask('/logout', 'POST')).status).toBe(200)
-    restore()
-    for (let time = 0; time < 2; time += 1) expect((await browser!.ask('/profile')).status).toBe(401)
+    const browsers = await loggedIn(to, BROWSERS)
+    const next = newService(new MemoryStore(), 3, from, toLogin)
+    await replaceUnderLoad(to, browsers, next.listener)
+    await expectAllMoved(browsers, next.sessions, kept)
+    expect((await isEmpty?.()) ?? true, 'the old store is empty').toBe(true)
   })
 }

@@ -9,11 +9,11 @@ import { cheapPasswords } from '../../support/example-service.ts'
 import { filesOf, guidesInStart, type Module, modulesOf, problemsOf, runnable, START } from '../../support/page-code.ts'
 import { BLOCKS, type Block, blocksOf, PAGES, prose, read, root } from '../../support/pages.ts'
 import { build } from '../../support/scripts/build.mjs'
-import { describeEngine, type EngineName } from '../../support/services/engines.ts'
+import { describeEngine } from '../../support/services/engines.ts'
 import { startMariadb } from '../../support/services/mariadb.ts'
 import { startPostgres } from '../../support/services/postgres.ts'
 import { freePort, type Running, start, until } from '../../support/services/process.ts'
-import { startRedis, startRedisCluster } from '../../support/services/redis.ts'
+import { startRedis } from '../../support/services/redis.ts'
 
 const run = promisify(execFile)
 const MODULES = PAGES.flatMap(modulesOf)
@@ -23,7 +23,6 @@ const REASON = /^\w.{8,}/
 
 /** Which servers a block talks to. */
 function serversOf({ code, markers }: Module): keyof typeof SERVERS {
-  if (/\bcreateCluster\b|\bCluster\(/.test(code)) return 'cluster'
   if (/from '(?:redis|ioredis)'/.test(code) || / engine redis$/.test(markers.get('run') ?? '')) return 'redis'
   if (/from 'pg'/.test(code) || / engine postgres$/.test(markers.get('run') ?? '')) return 'postgresql'
   if (/from 'mysql2(?:\/promise)?'/.test(code) || / engine mysql$/.test(markers.get('run') ?? '')) return 'mariadb'
@@ -152,11 +151,6 @@ describe('the code of the pages', () => {
     const pages = PAGES.map(read).join('')
     for (const recipe of recipes) expect(pages).toContain(`../${recipe.replace('/package.json', '')}`)
   })
-
-  it('has the test file of a third party’s store in at most 15 lines', () => {
-    const suite = BLOCKS.find(({ code }) => code.includes('testStore('))
-    expect(suite!.code.trim().split('\n').length).toBeLessThanOrEqual(15)
-  })
 })
 
 const RUN = MODULES.filter(
@@ -164,15 +158,6 @@ const RUN = MODULES.filter(
 )
 const SERVERS = {
   memory: async () => ({ env: {}, replaced: (code: string) => code, stop: async () => {} }),
-  cluster: async () => {
-    const cluster = await startRedisCluster()
-    const { url } = cluster.nodes[0]!
-    return {
-      env: { REDIS_URL: url },
-      replaced: (code: string) => code.replaceAll(/rediss?:\/\/[^'"`]+/g, url),
-      stop: () => cluster.stop(),
-    }
-  },
   redis: async () => {
     const server = await startRedis()
     return {
@@ -207,11 +192,10 @@ const SERVERS = {
   },
 }
 
-for (const servers of ['memory', 'redis', 'cluster', 'postgresql', 'mariadb'] as const) {
-  const engine: EngineName = servers === 'cluster' ? 'redis' : servers
+for (const servers of ['memory', 'redis', 'postgresql', 'mariadb'] as const) {
   const modules = RUN.filter(module => serversOf(module) === servers)
   if (modules.length > 0)
-    describeEngine(engine, `the code of the pages, on ${servers}`, () => {
+    describeEngine(servers, `the code of the pages, on ${servers}`, () => {
       let server: Awaited<ReturnType<(typeof SERVERS)[typeof servers]>>
       beforeAll(async () => {
         server = await SERVERS[servers]()

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { PAGES, prose, read, root } from '../../support/pages.ts'
+import { ALL_PAGES, PAGES, prose, read, root } from '../../support/pages.ts'
 
 describe('the README', () => {
   it('links each of the nine guarantees to its tests', () => {
@@ -38,5 +38,13 @@ describe('all pages', () => {
     const manifests = ['package.json', ...examples].filter(path => existsSync(join(root, path)))
     const known = manifests.flatMap(path => Object.keys(JSON.parse(read(path)).scripts ?? {}))
     for (const script of scripts) expect(known).toContain(script)
+  })
+
+  it.each(ALL_PAGES)('name paths that exist: %s', page => {
+    const named = prose(page).matchAll(
+      /\b((?:src|stores|test|examples)\/[\w./-]*\w\.(?:ts|mjs)|docs\/[\w./-]*\w\.md)\b/g,
+    )
+    for (const [, path] of named)
+      if (!path!.includes('NAME')) expect(existsSync(join(root, path!)), `${page}: ${path}`).toBe(true)
   })
 })

@@ -1,5 +1,4 @@
 // What the benchmarks measure goes on to work: each server on memory, started once, answers as the others do.
-import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 
@@ -8,6 +7,8 @@ const { TABLES } = await bench('stores.mjs')
 const { check } = await bench('contest.mjs')
 const { Running } = await bench('rounds.mjs')
 const { Load } = await bench('load.mjs')
+const { growthOf } = await bench('growth.mjs')
+const { measure } = await bench('measure/run.mjs')
 const isBuilt = existsSync(new URL('../../../dist/index.js', import.meta.url))
 
 interface Row {
@@ -33,59 +34,25 @@ describe('a server of the benchmarks', () => {
   })
 })
 
-describe('work on one processor', () => {
-  // In a process of its own: the tests beside this one keep their processors.
-  const run = (code: string, env: NodeJS.ProcessEnv = process.env) =>
-    execFileSync(
-      process.execPath,
-      ['--input-type=module', '-e', `import { onOneProcessor } from './bench/processors.mjs'\n${code}`],
-      { encoding: 'utf8', env },
-    ).trim()
-  const ALLOWED = `import { readFileSync } from 'node:fs'
-    import { spawn } from 'node:child_process'
-    const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e6)'])
-    const of = pid => /^Cpus_allowed_list:\\s*(\\S+)/m.exec(readFileSync('/proc/' + pid + '/status', 'utf8'))[1]
-    const both = () => [of('self'), of(child.pid)]`
-
-  it.runIf(process.platform === 'linux')(
-    'moves what was started before, and moves all back, also after a failure',
-    () => {
-      const said = run(`${ALLOWED}
-      const before = both()
-      let during
-      const can = await onOneProcessor(async () => { during = both() })
-      const after = both()
-      await onOneProcessor(async () => { throw new Error('work') }).catch(error => after.push(error.message, ...both()))
-      console.log(JSON.stringify({ can, before, during, after }))
-      child.kill()`)
-      const { can, before, during, after } = JSON.parse(said)
-      expect(can).toBe(true)
-      expect(during[0]).toMatch(/^\d+$/)
-      expect(during[1]).toBe(during[0])
-      expect(after).toEqual([...before, 'work', ...before])
-    },
-  )
-
-  it('is done all the same where the system cannot', () => {
-    const said = run(`console.log(await onOneProcessor(async () => console.log('done')))`, { PATH: '' })
-    expect(said).toBe('done\nfalse')
+describe('growth', () => {
+  it.each([
+    ['flat', [10, 100, 1000], [5, 4.9, 6.1]],
+    ['linear', [10, 100, 1000], [5, 30, 290]],
+    ['linear', [2, 8, 32], [20, 90, 380]],
+    ['**more**', [10, 100, 1000], [1, 90, 8800]],
+  ])('is %s where %j cost %j', (word, sizes, costs) => {
+    expect(growthOf(sizes, costs)).toBe(word)
   })
-})
 
-it.each([
-  [['--quick', 'details'], /details takes no --quick/],
-  [['sweep', '--quick'], /sweep takes no --quick/],
-  [['redis', '--write'], /redis takes no --write/],
-  [['own', 'redis'], /own stands alone/],
-  [['compare', 'redis'], /compare stands alone/],
-  [['--quick', '--write', 'compare'], /a quick comparison lacks rows/],
-  [['memmory'], /unknown: memmory/],
-  [['--fast'], /--fast/],
-])('npm run bench -- %j says what is wrong, and measures nothing', (args, message) => {
-  const { status, stdout, stderr } = spawnSync(process.execPath, ['bench/bench.mjs', ...args], {
-    encoding: 'utf8',
+  it('is measured for each verb, in memory too', { skip: !isBuilt }, async () => {
+    const rows = (await measure('growth.mjs', 'memory', 'quick')) as {
+      title: string
+      sizes: number[]
+      costs: number[]
+    }[]
+    expect(rows.map(({ title }) => title)).toEqual(
+      expect.arrayContaining(['list', 'invalidateUser', 'login under a limit', 'sweep', 'logout by the first ID']),
+    )
+    for (const { sizes, costs } of rows) expect(costs.filter(cost => cost > 0)).toHaveLength(sizes.length)
   })
-  expect([status, stdout]).toEqual([2, ''])
-  expect(stderr).toMatch(message)
-  expect(stderr).toContain('Usage: npm run bench')
 })

@@ -1,14 +1,8 @@
-import type { Store } from 'coatcheck'
 import type { SessionRecord } from 'coatcheck/custom-store'
-import { ReferenceStore } from 'coatcheck/custom-store/testing'
-import { MemoryStore } from 'coatcheck/stores/memory'
 import { expect, it } from 'vitest'
-import { WRONG } from '../orders/wrong.ts'
 import { type CheckOptions, check, parts } from './checker.ts'
-import { perform } from './client.ts'
-import { type Entry, entriesOf } from './history.ts'
+import type { Entry } from './history.ts'
 import type { Call } from './model.ts'
-import { Client, cellOf } from './schedule.ts'
 
 const NOW = 1_767_225_600_000
 const HOUR = 3_600_000
@@ -230,46 +224,4 @@ it('of a long history it shows what is wrong, and not the rest', () => {
   if (!found.ok) expect(found.entries.map(({ call }) => call.verb)).toEqual(['create', 'delete', 'read'])
   // Users and keys are searched apart that no call connects.
   expect(parts(history(others.flat())).map(part => part.length)).toEqual(others.map(() => 2))
-})
-
-/** Histories of a store of this process, with turns of the event loop between call, store and answer. */
-async function historyOf(store: Store, seed: number): Promise<Entry[]> {
-  const cell = cellOf(seed, 0)
-  const lines: string[] = []
-  const log = (part: object) => void lines.push(JSON.stringify(part))
-  const one = async (client: number) => {
-    let i = 0
-    const view = new Client(cell, `c${client}`, store, () => NOW + client * 100 + i * 150)
-    for (; i < 14; i++) {
-      for (let turns = (seed >>> (i + client)) & 3; turns > 0; turns--)
-        await new Promise(resolve => setImmediate(resolve))
-      const call = view.call()
-      const about = { id: `${client} ${i}`, client: `c${client}`, cell: 0 }
-      const { answer, failed } = await perform(store, call, log, about, 5000)
-      // Now and then it did not hear the answer, and may repeat the call.
-      view.heard(call, answer, (seed >>> i) % 5 === 0 ? 'unknown' : failed)
-    }
-  }
-  await Promise.all(Array.from({ length: 4 }, (_, client) => one(client)))
-  return entriesOf(lines)
-}
-
-/** Whether one of so many histories is refused. */
-async function isCaught(open: () => Store, histories: number): Promise<boolean> {
-  for (let seed = 1; seed <= histories; seed++) {
-    const found = check(await historyOf(open(), seed * 7919), { most: 5000 })
-    if (!found.ok && found.decided) return true
-  }
-  return false
-}
-
-it.each([
-  ['the reference', () => new ReferenceStore()],
-  ['the memory store', () => new MemoryStore()],
-] as const)('every history of %s is explained', async (_, open) => {
-  expect(await isCaught(open, 40)).toBe(false)
-})
-
-it.each(Object.entries(WRONG))('a store that %s is caught by some history', async (_, Wrong) => {
-  expect(await isCaught(() => new Wrong(), 600)).toBe(true)
 })

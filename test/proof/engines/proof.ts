@@ -36,7 +36,6 @@ export interface Report {
   /** Orders that were looked at. */
   looked: number
   readonly faults: Record<string, number>
-  readonly impossible: Readonly<Record<string, string>>
   readonly violations: { readonly seed: number; readonly cell: number; readonly text: string }[]
 }
 
@@ -76,7 +75,7 @@ export async function prove(engine: Engine, options: ProofOptions): Promise<Repo
       undecided: 0,
       looked: 0,
     },
-    ...{ faults: {}, impossible: running.impossible ?? {}, violations: [] },
+    ...{ faults: {}, violations: [] },
   }
   const places: Worker[] = []
   let names = 0

@@ -11,16 +11,12 @@ export type DatabaseName = 'redis' | 'postgresql'
 
 /** What the database holds, and how much of it ought to be gone. */
 export interface Contents {
-  /** All rows or keys. */
-  readonly all: number
   /** Live sessions, as the manager counts them. */
   readonly sessions: number
   /** Live remember-me series. */
   readonly series: number
   /** Rows or keys that nothing will remove, or that should have been removed before. */
   readonly overdue: number
-  /** How many of each kind, for people. */
-  readonly kinds: Readonly<Record<string, number>>
 }
 
 export interface Database {
@@ -33,8 +29,6 @@ export interface Database {
   connections(): Promise<number>
   /** Writes records that expired so long ago that a sweep has to remove them. */
   plantExpired(count: number): Promise<void>
-  /** One command or statement, for tests that break something on purpose. */
-  run(...command: string[]): Promise<unknown>
   stop(): Promise<void>
 }
 
@@ -72,8 +66,6 @@ async function openRedis(): Promise<Database> {
     restart: () => server.restart(),
     contents: () =>
       withClient(async client => {
-        const kinds: Record<string, number> = {}
-        let all = 0
         let series = 0
         let overdue = 0
         for await (const keys of client.scanIterator({ COUNT: 1000 }))
@@ -82,14 +74,11 @@ async function openRedis(): Promise<Database> {
             // It expired between the two commands.
             if (left === -2) continue
             const isText = (await client.type(key)) === 'string'
-            const [kind = ''] = isText ? ((await client.get(key)) ?? '') : 'i'
-            const name = { s: 'sessions', r: 'series', f: 'forwards', x: 'ended', i: 'indexes' }[kind] ?? 'floors'
-            kinds[name] = (kinds[name] ?? 0) + 1
-            all++
+            const kind = isText ? (await client.get(key))?.[0] : 'i'
             if (kind === 'r' && left > MARGIN) series++
             if (left === -1 || left > LONGEST) overdue++
           }
-        return { all, sessions: await countLive(new RedisStore(client)), series, overdue, kinds }
+        return { sessions: await countLive(new RedisStore(client)), series, overdue }
       }),
     connections: () =>
       withClient(
@@ -97,7 +86,6 @@ async function openRedis(): Promise<Database> {
       ),
     // Redis removes them by itself.
     plantExpired: async () => {},
-    run: (...command) => withClient(client => client.sendCommand(command)),
     stop: server.stop,
   }
 }
@@ -121,26 +109,15 @@ async function openPostgres(): Promise<Database> {
     restart: () => server.restart(),
     contents: () =>
       withPool(async pool => {
+        const now = Date.now()
+        const swept = now - MARGIN - SWEPT
         const { rows } = await pool.query(
-          `SELECT kind, count(*)::int AS all, count(*) FILTER (WHERE expires_at > $1)::int AS live,
-             count(*) FILTER (WHERE expires_at < $1::bigint - ${MARGIN + SWEPT})::int AS overdue
-           FROM coatcheck_sessions GROUP BY kind`,
-          [Date.now()],
+          `SELECT (SELECT count(*)::int FROM coatcheck_sessions WHERE kind = 'remember' AND expires_at > $1) AS series,
+             (SELECT count(*)::int FROM coatcheck_sessions WHERE expires_at < $2)
+             + (SELECT count(*)::int FROM coatcheck_sessions_users WHERE expires_at < $2) AS overdue`,
+          [now, swept],
         )
-        const users = await pool.query(
-          `SELECT count(*)::int AS all, count(*) FILTER (WHERE expires_at < $1::bigint - ${MARGIN + SWEPT})::int AS overdue
-           FROM coatcheck_sessions_users`,
-          [Date.now()],
-        )
-        rows.push({ kind: 'users', live: 0, ...users.rows[0] })
-        const sum = (name: 'all' | 'overdue') => rows.reduce((total, row) => total + row[name], 0)
-        return {
-          all: sum('all'),
-          sessions: await countLive(new PostgresStore(pool)),
-          series: rows.find(({ kind }) => kind === 'remember')?.live ?? 0,
-          overdue: sum('overdue'),
-          kinds: Object.fromEntries(rows.map(({ kind, all }) => [kind, all])),
-        }
+        return { ...rows[0], sessions: await countLive(new PostgresStore(pool)) }
       }),
     connections: () =>
       withPool(async pool => {
@@ -163,7 +140,6 @@ async function openPostgres(): Promise<Database> {
           )
         }
       }),
-    run: statement => withPool(pool => pool.query(statement!)),
     stop: server.stop,
   }
 }

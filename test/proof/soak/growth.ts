@@ -2,8 +2,7 @@
 // first third is for caches and compiled code to fill.
 import type { Figures } from './nodes.ts'
 
-export interface Sample extends Pick<Figures, 'heapUsed' | 'handles' | 'rss'> {
-  readonly at: number
+export interface Sample extends Pick<Figures, 'heapUsed' | 'handles'> {
   readonly connections: number
 }
 
@@ -32,9 +31,4 @@ export function growthIn(samples: readonly Sample[]): string[] {
     const [before, after] = thirds(samples, what as keyof Sample)
     return after - before > allowed(before) ? [`${what} grew from ${before} to ${after}`] : []
   })
-}
-
-export const percentile = (values: readonly number[], share: number) => {
-  const sorted = [...values].sort((a, b) => a - b)
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 }

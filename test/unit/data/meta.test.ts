@@ -8,7 +8,7 @@ it('what is kept beside the data, and the data, come back as they were, whatever
     { verifiedAt: null },
     { verifiedAt: 864e13 },
     { csrf, idle: 1 },
-    { verifiedAt: 0, csrf, idle: 1, newIds },
+    { verifiedAt: 0, csrf, idle: 1, firstKey: `aZ${csrf}_`, newIds },
   ])
     for (const text of ['{"a":1}', '', '@', '@v1@{}', 'v1i', '\ud800'])
       expect(unpackMeta(packMeta(meta, text))).toEqual({ meta, text })

@@ -101,6 +101,8 @@ describe('the text of a forward in Redis', () => {
       `f ${movedTo} 05 9 salt`,
       `f ${movedTo} 5x 9 salt`,
       `f ${movedTo} 5 x salt`,
+      `f ${movedTo} 5 9 salt x`,
+      `f ${movedTo} 5 9 salt\n`,
       `f ${movedTo} 5 9 %E2%82`,
       `f ${movedTo}y 5 9 salt`,
       `f y${movedTo} 5 9 salt`,

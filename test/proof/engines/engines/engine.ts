@@ -8,8 +8,6 @@ export interface Running {
   /** One per process. */
   readonly openings: readonly Opening[]
   readonly faults: Faults
-  /** Faults that this machine cannot have, with the reason. */
-  readonly impossible?: Readonly<Record<string, string>>
   readonly rules: Rules
   /** See `CheckOptions`. */
   readonly grace?: number

@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
@@ -8,8 +7,7 @@ import { startMariadb } from '../../../support/services/mariadb.ts'
 import { startPostgres } from '../../../support/services/postgres.ts'
 import { until } from '../../../support/services/process.ts'
 import { startProxy } from '../../../support/services/proxy.ts'
-import { openSqlite } from '../../../support/services/sqlite.ts'
-import { type Disk, smallDisk } from '../disk.ts'
+import { openSqlite, sqliteFile } from '../../../support/services/sqlite.ts'
 import { between, type Chance, type Fault, type Faults, ofConnections, one, pausing, wait } from '../nemesis.ts'
 import type { Engine } from './engine.ts'
 
@@ -23,51 +21,63 @@ const overConnection =
     await fault(chance).catch(() => {})
   }
 
-/** Fills the disk for a moment; `revive` starts a server again that ended for it. */
-const filling =
-  (disk: Disk, revive: () => Promise<void>): Fault =>
-  async chance => {
-    disk.fill()
-    await wait(between(chance, 50, 500))
-    disk.free()
-    await revive()
-  }
+interface Server {
+  readonly port: number
+  url(): string
+  kill(): Promise<void>
+  restart(): Promise<void>
+  stop(): Promise<void>
+}
 
-const onDisk = (disk: Disk | string, fault: (disk: Disk) => Fault) =>
-  typeof disk === 'string'
-    ? { faults: {}, impossible: { 'disk full': disk } }
-    : { faults: { 'disk full': fault(disk) }, impossible: {} }
-
-export const postgresql: Engine = {
-  name: 'postgresql',
-  needs: 'postgresql',
+/** A server, which each process reaches through a proxy of its own. */
+const onServer = <S extends Server>(
+  name: 'postgresql' | 'mariadb',
+  grace: number,
+  start: () => Promise<S>,
+  /** What only this server has: its process, and more faults. */
+  open: (server: S) => Promise<{ pid(): Promise<number>; faults: Faults }>,
+): Engine => ({
+  name,
+  needs: name,
   clients: 3,
   hasProcesses: true,
   async start() {
-    const disk = smallDisk(400)
-    const start = () => startPostgres({ max_wal_size: '64MB', min_wal_size: '32MB' })
-    const server = await (typeof disk === 'string' ? start() : disk.use(start))
+    const server = await start()
     const proxies = await Promise.all(Array.from({ length: PROCESSES }, () => startProxy(server.port)))
-    const admin = server.pool({ max: 2 })
-    await new PostgresStore(admin).migrate()
-    const folder = String((await admin.query('SHOW data_directory')).rows[0].data_directory)
-    const pid = async () => Number(readFileSync(join(folder, 'postmaster.pid'), 'utf8').split('\n')[0])
-    const revive = async () => {
-      const answers = () => admin.query('CREATE TEMP TABLE IF NOT EXISTS t (); DROP TABLE t')
-      await until('PostgreSQL answering', answers, { timeout: 3000 }).catch(async () => {
-        await server.kill()
-        await server.restart()
-      })
-    }
-    const full = onDisk(disk, each => filling(each, revive))
-    const faults: Faults = {
-      ...ofConnections(proxies),
-      'engine killed': async chance => {
-        await server.kill()
-        await wait(between(chance, 0, 200))
-        await server.restart()
+    const { pid, faults } = await open(server)
+    return {
+      openings: proxies.map(({ port }) => ({
+        kind: name,
+        url: server.url().replace(String(server.port), String(port)),
+      })),
+      faults: {
+        ...ofConnections(proxies),
+        'engine killed': async chance => {
+          await server.kill()
+          await wait(between(chance, 0, 200))
+          await server.restart()
+        },
+        'engine paused': pausing(pid),
+        ...faults,
       },
-      'engine paused': pausing(pid),
+      rules: { deletesInSteps: true },
+      grace,
+      lateEndings: true,
+      async stop() {
+        await Promise.all(proxies.map(proxy => proxy.stop()))
+        await server.stop()
+      },
+    }
+  },
+})
+
+export const postgresql = onServer('postgresql', 1500, startPostgres, async server => {
+  const admin = server.pool({ max: 2 })
+  await new PostgresStore(admin).migrate()
+  const folder = String((await admin.query('SHOW data_directory')).rows[0].data_directory)
+  return {
+    pid: async () => Number(readFileSync(join(folder, 'postmaster.pid'), 'utf8').split('\n')[0]),
+    faults: {
       'table locked': overConnection(async chance => {
         const client = await admin.connect()
         try {
@@ -81,56 +91,18 @@ export const postgresql: Engine = {
       'connections ended by the server': overConnection(() =>
         admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()'),
       ),
-      ...full.faults,
-    }
-    return {
-      openings: proxies.map(({ port }) => ({
-        kind: 'postgresql' as const,
-        url: server.url().replace(String(server.port), String(port)),
-      })),
-      faults,
-      impossible: full.impossible,
-      rules: { deletesInSteps: true },
-      grace: 1500,
-      lateEndings: true,
-      async stop() {
-        await Promise.all(proxies.map(proxy => proxy.stop()))
-        await server.stop()
-        if (typeof disk !== 'string') disk.remove()
-      },
-    }
-  },
-}
+    },
+  }
+})
 
-export const mariadb: Engine = {
-  name: 'mariadb',
-  needs: 'mariadb',
-  clients: 3,
-  hasProcesses: true,
-  async start() {
-    const disk = smallDisk(400)
-    const start = () => startMariadb({ 'innodb-log-file-size': '16M' })
-    const server = await (typeof disk === 'string' ? start() : disk.use(start))
-    const proxies = await Promise.all(Array.from({ length: PROCESSES }, () => startProxy(server.port)))
-    const admin = server.pool({ connectionLimit: 2 })
-    await new MysqlStore(admin).migrate()
-    const [[found]] = (await admin.query('SELECT @@datadir AS folder, @@pid_file AS file')) as any
-    const pid = async () => Number(readFileSync(join(found.folder, found.file.replace(found.folder, '')), 'utf8'))
-    const restart = async (pause = 0) => {
-      await server.kill()
-      await wait(pause)
-      await server.restart()
-    }
-    const revive = async () => {
-      const answers = () => admin.query('CREATE TABLE filled (n INT)').then(() => admin.query('DROP TABLE filled'))
-      await until('MariaDB answering', answers, { timeout: 5000 }).catch(() => restart())
-      await admin.query('DROP TABLE IF EXISTS filled')
-    }
-    const full = onDisk(disk, each => filling(each, revive))
-    const faults: Faults = {
-      ...ofConnections(proxies),
-      'engine killed': chance => restart(between(chance, 0, 200)),
-      'engine paused': pausing(pid),
+// The server's own time for a COMMIT that does not come is counted in whole seconds.
+export const mariadb = onServer('mariadb', 2500, startMariadb, async server => {
+  const admin = server.pool({ connectionLimit: 2 })
+  await new MysqlStore(admin).migrate()
+  const [[found]] = (await admin.query('SELECT @@datadir AS folder, @@pid_file AS file')) as any
+  return {
+    pid: async () => Number(readFileSync(join(found.folder, found.file.replace(found.folder, '')), 'utf8')),
+    faults: {
       'table locked': overConnection(async chance => {
         const connection = await admin.getConnection()
         try {
@@ -147,27 +119,9 @@ export const mariadb: Engine = {
         for (const { Id, User } of rows)
           if (Id !== own.id && User === 'root') await admin.query(`KILL ${Id}`).catch(() => {})
       }),
-      ...full.faults,
-    }
-    return {
-      openings: proxies.map(({ port }) => ({
-        kind: 'mariadb' as const,
-        url: server.url().replace(String(server.port), String(port)),
-      })),
-      faults,
-      impossible: full.impossible,
-      rules: { deletesInSteps: true },
-      // The server's own time for a COMMIT that does not come is counted in whole seconds.
-      grace: 2500,
-      lateEndings: true,
-      async stop() {
-        await Promise.all(proxies.map(proxy => proxy.stop()))
-        await server.stop()
-        if (typeof disk !== 'string') disk.remove()
-      },
-    }
-  },
-}
+    },
+  }
+})
 
 /** Several processes on one file: they are the engine, and what harms them harms it. */
 export const sqlite: Engine = {
@@ -176,14 +130,11 @@ export const sqlite: Engine = {
   clients: 2,
   hasProcesses: true,
   async start() {
-    const disk = smallDisk(64)
-    const folder = typeof disk === 'string' ? null : disk.folder
-    const { file, remove } = sqliteIn(folder)
+    const { file, remove } = sqliteFile()
     const driver = 'libsql'
     const mode = 'WAL'
     const own = openSqlite(driver, file, mode)
     await new SqliteStore(own).migrate()
-    const full = onDisk(disk, each => filling(each, async () => {}))
     const lock = async (chance: Chance) => {
       await until('the lock', () => void own.exec('BEGIN EXCLUSIVE'))
       await wait(between(chance, 20, 700))
@@ -196,21 +147,13 @@ export const sqlite: Engine = {
         'log written back': async () => {
           await until('the checkpoint', () => void own.exec('PRAGMA wal_checkpoint(TRUNCATE)')).catch(() => {})
         },
-        ...full.faults,
       },
-      impossible: full.impossible,
       rules: {},
       grace: 500,
       async stop() {
         own.close()
         remove()
-        if (typeof disk !== 'string') disk.remove()
       },
     }
   },
-}
-
-function sqliteIn(folder: string | null) {
-  const parent = mkdtempSync(join(folder ?? tmpdir(), 'coatcheck-lite-'))
-  return { file: join(parent, 'sessions.db'), remove: () => rmSync(parent, { recursive: true, force: true }) }
 }

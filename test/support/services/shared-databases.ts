@@ -1,8 +1,8 @@
 // The stores that processes share.
-import { sharedMariadb } from '../../support/services/mariadb.ts'
-import { sharedPostgres } from '../../support/services/postgres.ts'
-import { startRedis } from '../../support/services/redis.ts'
-import { sqliteFile } from '../../support/services/sqlite.ts'
+import { sharedMariadb } from './mariadb.ts'
+import { sharedPostgres } from './postgres.ts'
+import { startRedis } from './redis.ts'
+import { sqliteFile } from './sqlite.ts'
 
 const opened = async (start: () => Promise<{ url(): string; stop(): unknown }>) => {
   const server = await start()

@@ -1,10 +1,11 @@
-// One refresh over all nodes, as the guide promises it, over a store that processes share.
+// examples/once.mjs: one refresh over all nodes, as the guide promises it, by a real OpenID provider and over a store that
+// processes share.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Service, startExample } from '../../support/example-service.ts'
-import { startProvider } from './provider.ts'
+import { startOidcProvider } from '../provider.ts'
 
-const NODE = '../test/examples/refresh/node.mjs'
+const NODE = '../test/libraries/refresh/node.mjs'
 const REQUESTS = 200
 
 function signal() {
@@ -15,22 +16,18 @@ function signal() {
   return { give, given }
 }
 
-export type Provider = Pick<
-  Awaited<ReturnType<typeof startProvider>>,
-  'url' | 'count' | 'at' | 'grant' | 'isEnded' | 'stop'
->
 type Open = () => Promise<{ url: string; stop(): unknown }>
 
 /** Starts four nodes, one of them four minutes ahead, and asks that they refresh once. */
-export function oneRefresh(open: Open, start: () => Promise<Provider> = startProvider) {
+export function oneRefresh(open: Open) {
   let database: Awaited<ReturnType<typeof open>>
-  let provider: Provider
+  let provider: Awaited<ReturnType<typeof startOidcProvider>>
   let nodes: Service[]
   const startNode = (env: Record<string, string> = {}) =>
     startExample(NODE, { STORE_URL: database.url, PROVIDER: provider.url, ...env })
   beforeAll(async () => {
     database = await open()
-    provider = await start()
+    provider = await startOidcProvider()
     // The first one makes the tables; the last one is ahead of the others.
     nodes = [await startNode(), ...(await Promise.all([startNode(), startNode(), startNode({ AHEAD: '240000' })]))]
   }, 120_000)
