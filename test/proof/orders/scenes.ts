@@ -2,8 +2,6 @@
 import { BROWSER_PAIRS, browsersOf } from './browsers.ts'
 import { CALLS, type CallName, type CallScene, fits, sceneOf } from './calls.ts'
 import { IMPORT_PAIRS, IMPORT_TRIPLES, type ImportScene, importOf } from './imports.ts'
-import { LATE, LATE_TRIPLES } from './late.ts'
-import { MOVE_PAIRS, MOVE_TRIPLES, moveOf } from './moves.ts'
 import { BEFORE, handshakesOf, oneVisitOf, plantedLogOutOf, plantedOf, STEPS, tabsOf, theftOf } from './requests.ts'
 import type { Scene } from './search.ts'
 
@@ -205,16 +203,6 @@ export function groupsOf(isLong: boolean): readonly Group[] {
         [{}, inTwo, { faults: 1 }].flatMap(more => IMPORT_PAIRS.map(each => importOf({ ...each, ...more }))),
       ),
     },
-    { name: 'a session of the old store', weight: 4, scenes: MOVE_PAIRS.map(moveOf) },
-    {
-      name: 'a session of the old store, in Koa, and a fault',
-      weight: 4,
-      scenes: some(
-        6,
-        [{ isKoa: true }, { faults: 1 }].flatMap(more => MOVE_PAIRS.map(each => moveOf({ ...each, ...more }))),
-      ),
-    },
-    { name: 'requests under way over connect', weight: 4, scenes: isLong ? [...LATE, ...LATE_TRIPLES] : LATE },
     {
       name: 'more than can be walked through',
       weight: 9,
@@ -225,7 +213,6 @@ export function groupsOf(isLong: boolean): readonly Group[] {
           TAB_TRIPLES.map(requests => tabsOf({ before, requests, ...inAnyOrder, faults })),
         ),
         ...IMPORT_TRIPLES.map(scene => importOf({ ...scene, faults })),
-        ...MOVE_TRIPLES.map(moveOf),
       ],
     },
   ]
