@@ -2,7 +2,7 @@
 import { BROWSER_PAIRS, browsersOf } from './browsers.ts'
 import { CALLS, type CallName, type CallScene, fits, sceneOf } from './calls.ts'
 import { IMPORT_PAIRS, IMPORT_TRIPLES, type ImportScene, importOf } from './imports.ts'
-import { BEFORE, handshakesOf, oneVisitOf, plantedLogOutOf, plantedOf, STEPS, tabsOf, theftOf } from './requests.ts'
+import { BEFORE, handshakesOf, oneVisitOf, STEPS, tabsOf, theftOf } from './requests.ts'
 import type { Scene } from './search.ts'
 
 export interface Group {
@@ -145,7 +145,6 @@ export function groupsOf(isLong: boolean): readonly Group[] {
   const apart = { ...inTwo, skew: 240_000 }
   const inAnyOrder = { arrival: 'in any order' } as const
   const faults = isLong ? 3 : 2
-  const visits = [plantedOf(1), plantedOf(2), plantedLogOutOf(12)]
   return [
     { name: 'where a promise was broken once', weight: 3, scenes: ONCE_BROKEN },
     { name: 'pairs of calls', weight: 6, scenes: callPairs({}) },
@@ -183,7 +182,7 @@ export function groupsOf(isLong: boolean): readonly Group[] {
     },
     { name: 'two tabs of a tenant', weight: 6, scenes: some(41, tabPairs({ isTenant: true })) },
     { name: 'a handshake, and a request', weight: 2, scenes: handshakes },
-    { name: 'one visit', weight: 2, scenes: [...inOneVisit, ...visits] },
+    { name: 'one visit', weight: 2, scenes: inOneVisit },
     { name: 'a thief', weight: 4, scenes: some(5, thieves) },
     {
       name: 'two browsers of one user, in one process, in two, and a fault',
