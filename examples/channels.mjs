@@ -2,9 +2,6 @@
 // Channels for examples/watch.mjs. What one of them loses, `every` finds.
 /** @import { Channel } from './watch.mjs' */
 
-/** How many rows of a table are read again: one with a lower number may be committed after one with a higher. */
-const AGAIN = 100
-
 /**
  * Of node-redis, whose client connects and subscribes again by itself.
  * @param {{ publish(name: string, text: string): Promise<unknown>, duplicate(): any }} client @returns {Channel}
@@ -50,20 +47,14 @@ export const tableChannel = (query, every = 250) => ({
   async subscribe(listener) {
     const [{ newest }] = await query('SELECT COALESCE(MAX(id), 0) AS newest FROM ended_sessions', [])
     let seen = new Set([Number(newest)])
-    const from = () => Math.max(Number(newest), Math.max(...seen) - AGAIN)
+    // The last hundred are read again: one with a lower number may be committed after one with a higher.
+    const from = () => Math.max(Number(newest), Math.max(...seen) - 100)
     const read = async () => {
       const rows = await query('SELECT id, hints FROM ended_sessions WHERE id > ?', [from()])
       for (const { id, hints } of rows) if (!seen.has(Number(id))) listener(hints)
       if (rows.length > 0) seen = new Set(rows.map((/** @type {{ id: unknown }} */ { id }) => Number(id)))
     }
-    const again = () =>
-      setTimeout(
-        () =>
-          read()
-            .catch(() => {})
-            .then(again),
-        every,
-      ).unref()
+    const again = () => setTimeout(() => read().then(again, again), every).unref()
     again()
     setInterval(() => query('DELETE FROM ended_sessions WHERE id <= ?', [from()]).catch(() => {}), 60_000).unref()
   },

@@ -45,32 +45,25 @@ export function watchSessions({ channel, every = 10_000, onError = console.error
   async function ask(entry) {
     const live = await sessions.get(entry.secret, { touch: false })
     if (watched.get(entry.secret) !== entry) return
-    if (live === null) end(entry)
-    else awaitExpiry(Object.assign(entry, { session: live }))
+    if (live !== null) return awaitExpiry(Object.assign(entry, { session: live }))
+    drop(entry)
+    for (const each of entry.ends) Promise.resolve().then(each).catch(onError)
+    entry.ends.clear()
   }
   /** @param {Watched<D, I>[]} entries */
   async function look(entries) {
-    /** @type {unknown} */
-    let failure
-    const failed = (/** @type {unknown} */ error) => {
-      failure = error
-    }
+    /** @type {unknown[]} */
+    const errors = []
     for (let at = 0; at < entries.length; at += AT_ONCE)
-      await Promise.all(entries.slice(at, at + AT_ONCE).map(entry => ask(entry).catch(failed)))
+      await Promise.all(entries.slice(at, at + AT_ONCE).map(entry => ask(entry).catch(error => errors.push(error))))
     // An outage is no logout: `every` asks again. One error speaks for all.
-    if (failure !== undefined) onError(failure)
+    if (errors.length > 0) onError(errors[0])
   }
   /** @param {Watched<D, I>} entry */
   function awaitExpiry(entry) {
     clearTimeout(entry.timer)
     const left = Math.max(entry.session.expiresAt - Date.now() + 1, 1000)
     entry.timer = setTimeout(look, Math.min(left, LONGEST_TIMER), [entry]).unref()
-  }
-  /** @param {Watched<D, I>} entry */
-  function end(entry) {
-    drop(entry)
-    for (const each of entry.ends) Promise.resolve().then(each).catch(onError)
-    entry.ends.clear()
   }
   /** @param {Watched<D, I>} entry */
   function drop(entry) {
@@ -91,9 +84,7 @@ export function watchSessions({ channel, every = 10_000, onError = console.error
       channel.publish(JSON.stringify(hints.slice(at, at + HINTS_PER_MESSAGE))).catch(onError)
   }
   /** A poll that waits for the store is not overtaken by the next. */
-  function poll() {
-    setTimeout(() => look([...watched.values()]).finally(poll), every).unref()
-  }
+  const poll = () => setTimeout(() => look([...watched.values()]).finally(poll), every).unref()
 
   return {
     /** @param {SessionEvent<I>} event */

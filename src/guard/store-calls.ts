@@ -78,17 +78,13 @@ export class StoreCalls {
     return performance.now() + this.#timeout
   }
 
-  /** Answers at once if the store does: then nothing has to be waited for, and nothing can be late. */
   read(key: string, call: Timed): Reading | Promise<Reading> {
-    const refusal = this.#refusal('read', call.deadline)
-    if (refusal !== null) return Promise.reject(refusal)
-    try {
-      const answer = this.#store.read(key, call)
-      if (!isThenable(answer)) return readingOf(key, answer)
-      return this.#wait('read', call.deadline, answer, found => readingOf(key, found))
-    } catch (cause) {
-      return Promise.reject(this.#failure('read', cause))
-    }
+    return this.#ask(
+      'read',
+      call.deadline,
+      () => this.#store.read(key, call),
+      answer => readingOf(key, answer),
+    )
   }
   readonly create = this.#guarded('create')
   readonly update = this.#guarded('update')
@@ -102,7 +98,7 @@ export class StoreCalls {
   readonly count = this.#guarded('count')
 
   async close(deadline: number): Promise<void> {
-    if (this.#store.close) await this.#ask('close', deadline, () => this.#store.close!())
+    if (this.#store.close) await this.#ask('close', deadline, () => this.#store.close!(), asItIs)
   }
 
   /** For errors outside a call, for example if time ran out in our own queue. */
@@ -115,17 +111,34 @@ export class StoreCalls {
   #guarded<Name extends Exclude<StoreOperation, 'read' | 'close'>>(name: Name): Guarded<NonNullable<Store[Name]>> {
     const guarded = (...args: unknown[]) => {
       const { deadline } = args.at(-1) as Timed
-      const method = this.#store[name] as (...args: unknown[]) => Promise<unknown>
-      return this.#ask(name, deadline, () => method.apply(this.#store, args))
+      const method = this.#store[name] as (...args: unknown[]) => unknown
+      return this.#ask(name, deadline, () => Promise.resolve(method.apply(this.#store, args)), asItIs)
     }
     return guarded as Guarded<NonNullable<Store[Name]>>
   }
 
-  #ask<T>(operation: StoreOperation, deadline: number, run: () => Promise<T>): Promise<T> {
+  /** Answers at once if the store does: then nothing has to be waited for, and nothing can be late. */
+  #ask<T, R>(
+    operation: StoreOperation,
+    deadline: number,
+    run: () => T | PromiseLike<T>,
+    accept: (answer: T) => R,
+  ): R | Promise<R> {
     const refusal = this.#refusal(operation, deadline)
     if (refusal !== null) return Promise.reject(refusal)
     try {
-      return this.#wait(operation, deadline, Promise.resolve(run()), asItIs)
+      const answer = run()
+      if (!isThenable(answer)) return accept(answer)
+      const { underWay } = this
+      underWay.count += 1
+      return within(deadline, answer as PromiseLike<T>, {
+        accept,
+        failed: cause => this.#failure(operation, cause),
+        late: () => this.#failure(operation, undefined, 'the store did not answer within storeTimeout'),
+        settled: () => {
+          underWay.count -= 1
+        },
+      })
     } catch (cause) {
       return Promise.reject(this.#failure(operation, cause))
     }
@@ -140,24 +153,6 @@ export class StoreCalls {
     if (count >= this.#maxPending && operation !== 'close')
       return this.fail(operation, 'not-applied', `${operation}: ${count} calls are under way (maxPendingCalls)`)
     return null
-  }
-
-  #wait<T, R>(
-    operation: StoreOperation,
-    deadline: number,
-    answer: PromiseLike<T>,
-    accept: (answer: T) => R,
-  ): Promise<R> {
-    const { underWay } = this
-    underWay.count += 1
-    return within(deadline, answer, {
-      accept,
-      failed: cause => this.#failure(operation, cause),
-      late: () => this.#failure(operation, undefined, 'the store did not answer within storeTimeout'),
-      settled: () => {
-        underWay.count -= 1
-      },
-    })
   }
 
   #failure(operation: StoreOperation, cause: unknown, message = 'the store failed'): SessionStoreError {

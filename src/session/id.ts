@@ -22,24 +22,26 @@ export const isKey = (value: unknown): value is SessionKey => isRecordKey(value)
 export const sessionId = (value: string | null | undefined): SessionId | null =>
   typeof value === 'string' && isId(value) ? value : null
 
-const sha256: (text: string) => string =
+const digest: (algorithm: 'sha256' | 'sha512', text: string) => string =
   typeof hashOnce === 'function' // from Node 20.12
-    ? text => hashOnce('sha256', text, 'base64url')
-    : text => createHash('sha256').update(text).digest('base64url')
+    ? (algorithm, text) => hashOnce(algorithm, text, 'base64url')
+    : (algorithm, text) => createHash(algorithm).update(text).digest('base64url')
+const sha256 = (text: string): string => digest('sha256', text)
 
 /**
- * At most 43 characters. They come from two UUIDs, which have 122 random bits each and which Node.js draws from a pool, in
+ * At most 85 characters. They come from two UUIDs, which have 122 random bits each and which Node.js draws from a pool, in
  * less time than `randomBytes` takes. The time is hashed with them: a restored snapshot of a virtual machine is a second
- * copy of this process, with the same pool and the same generator.
+ * copy of this process, with the same pool and the same generator. SHA-512, because the last of the 43 characters of a
+ * SHA-256 is one of 16 only.
  */
 const draw = (length: number): string =>
-  sha256(`${randomUUID()}${randomUUID()}${performance.now()} ${Date.now()}`).slice(0, length)
+  digest('sha512', `${randomUUID()}${randomUUID()}${performance.now()} ${Date.now()}`).slice(0, length)
 
 export const hmac = (key: string, text: string): string => createHmac('sha256', key).update(text).digest('base64url')
 export const hashOf = sha256
 
 /** A new session ID: the shard (random unless given) and 240 random bits. @throws what the generator throws */
-export const newId = (shard: string = draw(SHARD_LENGTH)): string => shard + draw(40)
+export const newId = (shard = ''): string => shard + draw(43 - shard.length)
 
 /** A secret of 244 random bits, in 43 characters. @throws what the generator throws */
 export const newSecret = (): string => draw(43)

@@ -92,18 +92,17 @@ class NodeRequest<V> implements VisitRequest {
     return name === 'host' ? hostOf(this.#request) : (this.#request.headers[name] as string | undefined)
   }
 
+  get #isHandshake(): boolean {
+    return isHandshake(this.#request.headers.upgrade)
+  }
+
   canSend(): boolean {
     const { response } = this
-    return (
-      response !== undefined &&
-      !response.headersSent &&
-      !isGone(response) &&
-      !isHandshake(this.#request.headers.upgrade)
-    )
+    return response !== undefined && !response.headersSent && !isGone(response) && !this.#isHandshake
   }
 
   isLate(): boolean {
-    return this.response?.headersSent === true && !isHandshake(this.#request.headers.upgrade)
+    return this.response?.headersSent === true && !this.#isHandshake
   }
 
   onHeadRules(rules: () => HeadRules): void {

@@ -41,7 +41,6 @@ const REQUIRE_USER: OptionsOf<{ freshWithin?: Duration }> = {
 }
 const NO_TOUCH = { touch: false } as const
 const NONE: readonly never[] = []
-const IGNORED = () => {}
 
 type Steps = readonly (() => unknown)[]
 
@@ -69,8 +68,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #isReading = false
   /** Whether a read so far counts as a use of the session: a poll does not. */
   #isUsed = false
-  /** Methods that write run one after the other. Never rejects. */
-  #lastWrite: Promise<void> | null = null
+  /** Methods that write run one after the other. */
+  #lastWrite: Promise<unknown> | null = null
   /** A write found that the session had ended: nothing begins in its place. */
   #hasEnded = false
   /** Whether the anonymous session that began here ends if the browser logs in or out before the head is written. */
@@ -576,13 +575,12 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   /** Runs a method that writes after those that were called before it. `get` does not wait, so that they may call it. */
   async #queued<T>(method: () => Promise<T>): Promise<T> {
     this.#open()
-    const running = this.#lastWrite === null ? method() : this.#lastWrite.then(method)
-    const own = running.then(IGNORED, IGNORED)
-    this.#lastWrite = own
+    const running = this.#lastWrite === null ? method() : this.#lastWrite.then(method, method)
+    this.#lastWrite = running
     try {
       return await running
     } finally {
-      if (this.#lastWrite === own) this.#lastWrite = null
+      if (this.#lastWrite === running) this.#lastWrite = null
     }
   }
 }
