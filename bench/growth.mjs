@@ -19,14 +19,15 @@ const PARTS = {
 const FOOTPRINTS = ['coatcheck', 'a Map of the same records', 'express-session']
 
 /**
- * How a cost grows from the last size but one to the last. A call that has a constant part too is linear when that no longer shows.
+ * How a cost grows from the last size but one to the last: flat if ten times as many cost less than the root of that, more
+ * if they cost twenty times as much. In between caches that end and garbage that is collected make a difference.
  * @param {readonly number[]} sizes
  * @param {readonly number[]} costs
  */
 export function growthOf(sizes, costs) {
   const ratio = (/** @type {readonly number[]} */ of) => Number(of.at(-1)) / Number(of.at(-2))
   const power = Math.log(ratio(costs)) / Math.log(ratio(sizes))
-  return power < 0.35 ? 'flat' : power < 1.15 ? 'linear' : '**more**'
+  return power < 0.5 ? 'flat' : power < 1.3 ? 'linear' : '**more**'
 }
 
 const cost = (/** @type {number} */ value) => (value < 10 ? fixed(value, 1) : whole(value))

@@ -7,8 +7,8 @@ import { FILLED } from './copies.mjs'
 
 const [name = '', speed = ''] = process.argv.slice(2)
 const isQuick = speed === 'quick'
-const ROUNDS = isQuick ? 1 : 7
-const CALLS = isQuick ? 16 : 64
+const ROUNDS = isQuick ? 1 : 4
+const CALLS = isQuick ? 16 : 32
 /** Of calls that add sessions to those that are counted, however few those are. */
 const FEW = 4
 /** @type {(whole: number[]) => number[]} */
@@ -79,7 +79,7 @@ async function growUser() {
       const { id } = user.user
       /** @type {any[]} */
       const made = []
-      const again = Math.max(2, Math.min(CALLS, 2000 / size))
+      const again = Math.max(2, Math.min(CALLS, 1000 / size))
       await time('user', 'get', size, CALLS, () => sessions.get(own.get(size).secret))
       await time('user', 'list', size, again, () => sessions.list(id))
       await time('user', 'login', size, FEW, async () => made.push(await sessions.create(user)))
@@ -128,7 +128,7 @@ async function sweepExpired() {
   // Longer ago than what is kept of a user without sessions.
   let past = Date.now() - 60 * 86_400_000
   const old = managerOf({ now: () => past++ })
-  for (let round = 0; round < Math.min(2, ROUNDS); round += 1)
+  for (let round = 0; round < (isQuick ? 1 : 2); round += 1)
     for (const size of SIZES.expired) {
       const like = await old.create(login(EXPIRED))
       await copy({ sessions: old, like, count: size - 1, first: EXPIRED + 1 })

@@ -414,6 +414,19 @@ export const WRITING = faults({
     'ends a session once, and says so',
     "moves a session from one user to another: it leaves the first one's list",
   ],
+  'says that it ended a session that was replaced': [
+    (_, right) => {
+      const replaced = new Set<string>()
+      return {
+        admit(record, options, old, now) {
+          if (old !== undefined && options.forward === undefined) replaced.add(old.key)
+          return right.admit(record, options, old, now)
+        },
+        delete: async (key, call) => (await right.delete(key, call)) || replaced.has(key),
+      }
+    },
+    'leaves nothing under the old key without a forward: ending the old one does not end the new one',
+  ],
   // Versions and repetitions.
   'counts a touch as a change': [
     ({ records }, right) => ({
