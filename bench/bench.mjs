@@ -1,8 +1,8 @@
 // @ts-check
-// npm run bench -- [memory] [redis] [sql] [own] [details] [package] [sweep] [failover] [--quick]
+// npm run bench -- [memory] [redis] [sql] [own] [growth] [details] [package] [sweep] [failover] [--quick]
 // npm run bench -- --write: all stores, and from this one run the tables and the chart of docs/performance.md.
 // npm run bench -- own [redis] [sql]: sessions alone, in memory or above the clients of a database.
-// npm run bench -- own --write, own redis sql --write, failover --write: its other tables.
+// npm run bench -- own --write, own redis sql --write, growth --write, failover --write: its other tables.
 // npm run bench -- compare [--quick] [--write]: those of docs/compare.md and the README.
 // Installs what it compares with (once, in this folder), then prints tables of this run.
 import { execFileSync } from 'node:child_process'
@@ -21,6 +21,7 @@ const TAKES = {
   redis: ['quick'],
   sql: ['quick'],
   own: ['write'],
+  growth: ['quick', 'write'],
   details: [],
   package: [],
   // A million rows take their time: only where it is named.
@@ -30,7 +31,7 @@ const TAKES = {
 }
 const usage = `Usage: npm run bench -- ${Object.keys(TAKES)
   .map(name => `[${name}]`)
-  .join(' ')} [--quick] [--write]; compare and failover stand alone, own alone or with stores`
+  .join(' ')} [--quick] [--write]; growth, compare and failover stand alone, own alone or with stores`
 
 /** @param {string} problem @returns {never} */
 function refuse(problem) {
@@ -58,7 +59,8 @@ for (const name of isOwn ? ['own'] : names) {
     if (!takes.includes(option) && !(option === 'write' && isWhole)) refuse(`${name} takes no --${option}.`)
 }
 if (values.quick && values.write && names.includes('compare')) refuse('a quick comparison lacks rows.')
-for (const alone of ['compare', 'failover'])
+if (values.quick && values.write && names.includes('growth')) refuse('quick growth lacks sizes.')
+for (const alone of ['growth', 'compare', 'failover'])
   if (names.includes(alone) && names.length > 1) refuse(`${alone} stands alone.`)
 
 if (!existsSync(here('../dist/index.js')) && !process.env.COATCHECK_DIST)
@@ -103,6 +105,8 @@ if (isOwn) {
     heading,
   )
 }
+if (names.includes('growth'))
+  await (await import('./growth.mjs')).benchGrowth(values.quick === true, values.write === true, heading)
 if (names.includes('details')) await (await import('./details.mjs')).benchDetails()
 if (names.includes('package')) await (await import('./package.mjs')).benchPackage()
 if (names.includes('sweep')) await (await import('./sweep.mjs')).benchSweep()

@@ -1,5 +1,5 @@
 // @ts-check
-// What sessions take.
+// The longest turn of the event loop, and what sessions take in Redis.
 import { createClient } from 'redis'
 import { missing } from './engines.mjs'
 import { measure } from './measure/run.mjs'
@@ -7,17 +7,10 @@ import { coatcheck } from './servers/serve.mjs'
 import { startRedis } from './services.mjs'
 import { fixed, table, whole } from './table.mjs'
 
-const MILLION = 1_000_000
 const SESSIONS = 100_000
 const BATCH = 500
 
-async function benchMemory() {
-  console.log('\n### Memory at 1,000,000 sessions of as many users, data empty\n')
-  const rows = []
-  for (const who of ['coatcheck', 'a Map by hand', 'express-session'])
-    rows.push([who, whole((await measure('footprint.mjs', who, String(MILLION))).bytes)])
-  console.log(table(['', 'bytes per session'], rows))
-
+async function benchStalls() {
   /** @type {Record<'coatcheck' | 'a bare Map', { adding: number, removing: number }[]>} */
   const stalls = { coatcheck: [], 'a bare Map': [] }
   for (let times = 0; times < 5; times += 1)
@@ -116,6 +109,6 @@ async function benchRedis() {
 }
 
 export async function benchDetails() {
-  await benchMemory()
+  await benchStalls()
   await benchRedis()
 }

@@ -3,7 +3,6 @@
 import { writeFileSync } from 'node:fs'
 import { loadavg } from 'node:os'
 import { at, writeBlocks } from './blocks.mjs'
-import { measure } from './measure/run.mjs'
 import { OPERATIONS } from './operations.mjs'
 import { TABLES } from './stores.mjs'
 import { fixed, table, whole } from './table.mjs'
@@ -90,9 +89,6 @@ export async function writePage(all, heading) {
     ...figuresOf(rows),
     run: `${heading.slice(0, 2).join(' ')} When it ended there were ${fixed(Number(loadavg()[0]), 1)}, its own among them. ${heading[2]}${isShort ? ' **Few rounds: these figures show that the command works, and little else.**' : ` ${Math.min(...rounds)} to ${Math.max(...rounds)} rounds.`}`,
   }
-  const bytes = async (/** @type {string} */ who) =>
-    `${who} ${whole((await measure('footprint.mjs', who, '1000000')).bytes)}`
-  blocks.memory = `A session of a user in memory takes, in bytes and of a million: ${await bytes('coatcheck')}, ${await bytes('express-session')}.`
   const memory = /** @type {Medians} */ (all.get('memory'))
   const [express, own, peer] = ['Express alone', ...EXPRESS].map(label =>
     fixed(Number(memory.get(label)?.get('profile')?.ratio), 1),

@@ -1,10 +1,10 @@
 // @ts-check
 // What sessions cost a request, without a socket and without a framework: in memory, and above a client of a database.
 import { writeBlocks } from './blocks.mjs'
-import { measure } from './measure/run.mjs'
+import { measure, measureAllocations } from './measure/run.mjs'
 import { onOneProcessor } from './processors.mjs'
 import { TABLES } from './stores.mjs'
-import { fixed, table } from './table.mjs'
+import { fixed, table, whole } from './table.mjs'
 
 const TITLES = { get: 'GET of a user', anonymous: 'anonymous GET', login: 'login', logout: 'logout' }
 const WHO = ['by hand', 'coatcheck', 'express-session', '@fastify/session']
@@ -15,13 +15,19 @@ const CLIENTS = {
 }
 const AT_ONCE = [1, 64]
 
-async function inMemory() {
+/** @param {(who: string) => Promise<Record<string, number>>} ask @param {(value: number) => string} shown */
+async function ofEach(ask, shown) {
   /** @type {Record<string, number>[]} */
   const costs = []
-  for (const who of WHO) costs.push(await measure('own.mjs', who))
-  const rows = Object.entries(TITLES).map(([name, title]) => [title, ...costs.map(of => fixed(Number(of[name]), 1))])
+  for (const who of WHO) costs.push(await ask(who))
+  const rows = Object.entries(TITLES).map(([name, title]) => [title, ...costs.map(of => shown(Number(of[name])))])
   return table(['', ...WHO], rows)
 }
+const inMemory = () =>
+  ofEach(
+    who => measure('own.mjs', who),
+    cost => fixed(cost, 1),
+  )
 
 /** @param {string} store */
 async function overClients(store) {
@@ -56,6 +62,12 @@ export async function benchOwn(stores, isWritten, heading) {
     console.log(`\n### Sessions alone, ${store}: microseconds a request\n\n${shown}`)
     const command = store === 'memory' ? 'own' : `own-${store}`
     const run = `${heading[0]} Node ${process.versions.node}.`
-    if (isWritten) writeBlocks(command, ['docs/performance.md'], { table: shown, run })
+    /** @type {Record<string, string>} */
+    const blocks = { table: shown, run }
+    if (store === 'memory') {
+      blocks.bytes = await ofEach(who => measureAllocations('own.mjs', who, 'bytes'), whole)
+      console.log(`\n### The same in bytes of heap\n\n${blocks.bytes}`)
+    }
+    if (isWritten) writeBlocks(command, ['docs/performance.md'], blocks)
   }
 }

@@ -7,7 +7,19 @@ import { at, writeBlocks } from '../blocks.mjs'
 import { family } from '../processors.mjs'
 import { fixed, table } from '../table.mjs'
 import { PEERS } from './peers.mjs'
-import { atRest, commands, copied, elsewhere, lost, outage, raced, refreshes, revived, TRIES } from './questions.mjs'
+import {
+  atRest,
+  commands,
+  copied,
+  elsewhere,
+  lost,
+  outage,
+  outlives,
+  raced,
+  refreshes,
+  revived,
+  TRIES,
+} from './questions.mjs'
 
 const WHO = ['library', 'store']
 const OVERLAP = [
@@ -17,6 +29,7 @@ const OVERLAP = [
   'other devices outlive logout-everywhere',
   'login with the old password outlives its change',
   '200 requests refresh a token once',
+  'seconds an open socket outlives a logout at another node',
 ]
 const DATABASE = [
   'commands for a GET',
@@ -26,7 +39,7 @@ const DATABASE = [
   'database is stopped',
 ]
 const LIMIT_MS = 2000
-/** For a token of a provider, where the store can be shared. */
+/** For a token of a provider and for sockets, where the store can be shared. */
 const NODES = 4
 /** The columns of the README. */
 const SHORT = ['coatcheck', 'express-session', 'better-auth', 'iron-session', 'a JWT, signed anew']
@@ -107,7 +120,9 @@ async function startEngine(kind) {
 
 /** Answers the origin. @param {import('./peers.mjs').Peer} peer @param {import('./peers.mjs').Place} place */
 async function serve(peer, place) {
-  const server = createServer(/** @type {any} */ (await peer.make(place)))
+  const handler = await peer.make(place)
+  const server = createServer(/** @type {any} */ (handler))
+  handler.attach?.(server)
   await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
   return `http://127.0.0.1:${/** @type {any} */ (server.address()).port}`
 }
@@ -154,8 +169,10 @@ async function ask(peers, kind, leaveOut, servers) {
       const answer = await (await outage(origin))()
       database.push('0', 'nothing', answer, answer, answer)
     }
-    rows.push({ peer, url, overlap, database, looks })
+    rows.push({ peer, url, nodes, overlap, database, looks })
   }
+  // At once, since many wait for the limit; and when the commands have been counted.
+  await Promise.all(rows.map(async ({ peer, nodes, overlap }) => overlap.push(await outlives(nodes, peer.hasSocketIo))))
   if (started !== null) {
     // Not before: to know whether their server lives, such clients ask it even when nobody else does.
     for (const { peer, url, looks } of rows) looks.push(await outage(await serve(peer, { url, kind, limit: LIMIT_MS })))

@@ -1,10 +1,12 @@
 // @ts-check
-// Each library as its own documentation sets it up, with the same six requests: POST /login?user=NAME, GET /profile,
-// POST /write?name=a, POST /access, POST /logout, and POST /everywhere (where it has that). A handler reads the session, waits if it is
-// told to (as for a query of its own), and then writes.
+// Each library as its own documentation sets it up, with the same requests: POST /login?user=NAME, GET /profile,
+// POST /write?name=a, POST /access, GET /stream (or a socket of socket.io), POST /logout, and POST /everywhere (where it
+// has that). A handler reads the session, waits if it is told to (as for a query of its own), and then writes.
 import { createSecretKey } from 'node:crypto'
 import { createServer } from 'node:http'
+import { postgresChannel, redisChannel } from '../../examples/channels.mjs'
 import { leases, once } from '../../examples/once.mjs'
+import { watchSessions } from '../../examples/watch.mjs'
 import { coatcheck } from '../servers/serve.mjs'
 import { current, pass } from './gate.mjs'
 import { provider, refreshed } from './provider.mjs'
@@ -15,7 +17,7 @@ const MINUTES_30 = 1_800_000
 /**
  * @typedef {{ url: string, kind: 'memory' | 'Redis' | 'PostgreSQL', limit?: number }} Place `limit`: the time limit of the
  *   database's client, ms; without it the client has its defaults
- * @typedef {(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => unknown} Handler
+ * @typedef {((request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => unknown) & { attach?: (server: import('node:http').Server) => unknown }} Handler
  * @typedef {object} Peer
  * @property {string} library
  * @property {string} store
@@ -26,6 +28,7 @@ const MINUTES_30 = 1_800_000
  * @property {boolean} [unforced] it reads once more inside its own write, where no gate can wait
  * @property {boolean} [isAlone] one node cannot share with another
  * @property {boolean} [keepsNothing] all is in the cookie
+ * @property {boolean} [hasSocketIo] that is where it is documented how a logout closes what is open
  * @property {(place: Place) => Promise<Handler>} make
  */
 
@@ -40,6 +43,21 @@ const givenValue = request => asked(request).get('value') ?? 1
 
 /** What a page shows of a session. @param {any} session @param {unknown} [user] */
 const shown = (session, user = session?.user) => ({ user: user ?? null, a: session?.a ?? null, b: session?.b ?? null })
+
+/**
+ * A response without an end, for who is logged in.
+ * @param {import('node:http').ServerResponse} response @param {unknown} user
+ * @param {(end: () => void) => () => void} [watch] tells it that the session has ended
+ */
+function stream(response, user, watch) {
+  if (!user) return response.writeHead(401).end()
+  if (watch)
+    response.on(
+      'close',
+      watch(() => response.end()),
+    )
+  return response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('data: hello\n\n')
+}
 
 /** The application's own column, and its two uses. */
 function passwordVersions() {
@@ -85,23 +103,38 @@ async function pgPool(/** @type {Place} */ { url, limit }) {
  * @param {any} [middleware]
  * @returns {Promise<Handler>}
  */
-async function express({ '/profile': profile, ...routes }, middleware) {
+async function express({ '/profile': profile, '/stream': open, ...routes }, middleware) {
   const { default: make } = await import('express')
   const app = make()
   // It would print each error.
   app.set('env', 'test')
   if (middleware) app.use(middleware)
   app.get('/profile', /** @type {any} */ (profile))
+  if (open) app.get('/stream', open)
   for (const [path, handler] of Object.entries(routes)) app.post(path, handler)
   return /** @type {any} */ (app)
+}
+
+/** A manager whose sessions can be watched at each node, as docs/guide/sockets.md. @param {Place} place @param {object} options */
+async function watchable(place, options) {
+  const { SessionManager } = await coatcheck('index.js')
+  const channels = {
+    memory: () => undefined,
+    Redis: async () => redisChannel(await nodeRedis(place)),
+    PostgreSQL: async () => postgresChannel(await pgPool(place)),
+  }
+  const { onEvent, start, watch } = watchSessions({ channel: await channels[place.kind]() })
+  const sessions = new SessionManager({ ...options, userIds: 'string', onEvent })
+  await start(sessions)
+  return { sessions, watch }
 }
 
 /** @param {(place: Place) => Promise<any>} storeOf @param {boolean} [hasVersions] @returns {Peer['make']} */
 const withCoatcheck =
   (storeOf, hasVersions = true) =>
   async place => {
-    const [{ SessionManager }, { nodeVisits }] = await Promise.all([coatcheck('index.js'), coatcheck('node.js')])
-    const sessions = new SessionManager({ store: await storeOf(place), userIds: 'string', initial: leases })
+    const { nodeVisits } = await coatcheck('node.js')
+    const { sessions, watch } = await watchable(place, { store: await storeOf(place), initial: leases })
     const visits = nodeVisits(sessions)
     const versions = passwordVersions()
     return express({
@@ -132,6 +165,10 @@ const withCoatcheck =
         }
         response.json((await once(sessions, session, 'refresh', work))?.data.access)
       },
+      async '/stream'(request, response) {
+        const session = await visits.of(request).requireUser()
+        stream(response, session.user, end => watch(session, end))
+      },
       async '/logout'(request, response) {
         await visits.of(request, response).logOut()
         response.json('ok')
@@ -151,6 +188,29 @@ const withCoatcheck =
 const endOthers = async (store, id, user, minPasswordVersion) =>
   store.sessions.invalidateUser(user, { except: await store.sessions.get(store.idOf(id)), minPasswordVersion })
 
+/** As socket.io's page on express-session: a room for each session; an adapter reaches those of other nodes. @param {Place} place */
+async function socketIo(place) {
+  const { Server } = await import('socket.io')
+  const io = new Server()
+  io.use(({ request }, next) =>
+    next(/** @type {any} */ (request).session.user ? undefined : new Error('nobody is logged in')),
+  )
+  io.on('connection', socket => socket.join(/** @type {any} */ (socket.request).session.id))
+  if (place.kind === 'Redis') {
+    const { createAdapter } = await import('@socket.io/redis-adapter')
+    io.adapter(createAdapter(await nodeRedis(place), await nodeRedis(place)))
+  } else if (place.kind === 'PostgreSQL') {
+    const { createAdapter } = await import('@socket.io/postgres-adapter')
+    const pool = await pgPool(place)
+    // The adapter has no listener for its connection: one that breaks would end the process.
+    pool.on('connect', (/** @type {any} */ client) => client.on('error', () => {}))
+    const columns = 'id bigserial UNIQUE, created_at timestamptz DEFAULT NOW(), payload bytea'
+    await pool.query(`CREATE TABLE IF NOT EXISTS socket_io_attachments (${columns})`)
+    io.adapter(createAdapter(pool))
+  }
+  return io
+}
+
 /** @param {(place: Place, expressSession: any) => Promise<any>} storeOf @returns {Peer['make']} */
 const withExpressSession = storeOf => async place => {
   const { default: expressSession } = await import('express-session')
@@ -163,7 +223,8 @@ const withExpressSession = storeOf => async place => {
     ...(store && { store }),
   })
   const versions = passwordVersions()
-  return express(
+  const io = await socketIo(place)
+  const app = await express(
     {
       // Login and logout as in "User login" of its README.
       async '/login'(request, response, next) {
@@ -199,17 +260,23 @@ const withExpressSession = storeOf => async place => {
         response.json(session.access)
       },
       '/logout'(request, response, next) {
+        const { sessionID } = request
         request.session.user = null
         request.session.save((/** @type {unknown} */ error) => {
           if (error) return next(error)
-          request.session.regenerate((/** @type {unknown} */ failure) =>
-            failure ? next(failure) : response.json('ok'),
-          )
+          request.session.regenerate((/** @type {unknown} */ failure) => {
+            if (failure) return next(failure)
+            io.in(sessionID).disconnectSockets()
+            response.json('ok')
+          })
         })
       },
     },
     middleware,
   )
+  return Object.assign(app, {
+    attach: (/** @type {import('node:http').Server} */ server) => io.attach(server).engine.use(middleware),
+  })
 }
 
 /** @param {(place: Place) => Promise<any>} storeOf @param {object} [options] @returns {Peer['make']} */
@@ -264,6 +331,12 @@ const withFastifySession = (storeOf, options) => async place => {
     if (session.access === undefined) Object.assign(session, await refreshed(session.refresh))
     return { access: session.access }
   })
+  app.get('/stream', async (request, reply) => {
+    const { session } = request
+    const watch = await store?.watching?.(session.sessionId)
+    reply.hijack()
+    stream(reply.raw, /** @type {any} */ (session).user, watch)
+  })
   app.post('/logout', async request => {
     await request.session.destroy()
     return { ok: true }
@@ -296,6 +369,11 @@ const withKoaSession = mapOf => async place => {
     const session = /** @type {any} */ (context.session)
     if (context.path === '/profile') {
       context.body = shown(session)
+      return
+    }
+    if (context.path === '/stream') {
+      context.respond = false
+      stream(context.res, session.user, await store.watching?.(session.externalKey))
       return
     }
     const passwordVersion = versions.of(userOf(context))
@@ -345,6 +423,7 @@ async function ironSession() {
       }
       response.json(session.access)
     },
+    '/stream': async (request, response) => stream(response, (await open(request, response)).user),
     async '/logout'(request, response) {
       ;(await open(request, response)).destroy()
       response.json('ok')
@@ -381,6 +460,7 @@ async function jwt() {
       if (claims.access === undefined) await send(response, { ...claims, ...(await refreshed(claims.refresh)) })
       else response.json('ok')
     },
+    '/stream': async (request, response) => stream(response, (await read(request))?.user),
     '/logout': (_request, response) => response.clearCookie('token').json('ok'),
   })
 }
@@ -465,6 +545,8 @@ const withBetterAuth = optionsOf => async place => {
       const { id: accountId } = accounts.find((/** @type {any} */ { providerId }) => providerId === 'idp')
       response.json((await auth.api.getAccessToken({ headers, body: { accountId } })).accessToken)
     },
+    '/stream': async (request, response) =>
+      stream(response, (await auth.api.getSession({ headers: headersOf(request) }))?.user),
     '/logout': (request, response) =>
       answer(response, auth.api.signOut({ headers: headersOf(request), returnHeaders: true })),
     '/everywhere': (request, response) =>
@@ -511,10 +593,15 @@ const connectPg = (/** @type {object} */ options) => async (/** @type {Place} */
 }
 /** A store of coatcheck behind the middleware. @param {(place: Place) => Promise<any>} storeOf */
 const connectOn = storeOf => async (/** @type {Place} */ place) => {
-  const [{ SessionManager }, { connectStore }] = await Promise.all([coatcheck('index.js'), coatcheck('connect.js')])
-  const sessions = new SessionManager({ store: await storeOf(place), userIds: 'string' })
+  const { connectStore } = await coatcheck('connect.js')
+  const { sessions, watch } = await watchable(place, { store: await storeOf(place) })
   const userOf = (/** @type {any} */ { user, passwordVersion }) => (user ? { id: user, passwordVersion } : null)
-  return Object.assign(connectStore(sessions, { userOf }), { sessions })
+  const store = connectStore(sessions, { userOf })
+  const watching = async (/** @type {string} */ id) => {
+    const session = await sessions.get(store.idOf(id))
+    return (/** @type {() => void} */ end) => watch(session, end)
+  }
+  return Object.assign(store, { sessions, watching })
 }
 async function memoryStore() {
   return new (await coatcheck('stores/memory.js')).MemoryStore()
@@ -528,13 +615,14 @@ async function postgresStore(/** @type {Place} */ place) {
   return store
 }
 
-/** @param {string} library @param {readonly string[]} packages @returns {(store: string, kind: Place['kind'], make: Peer['make'], more?: Partial<Peer>) => Peer} */
+/** @param {string} library @param {readonly string[]} packages @param {Partial<Peer>} [all] @returns {(store: string, kind: Place['kind'], make: Peer['make'], more?: Partial<Peer>) => Peer} */
 const rowsOf =
-  (library, packages) =>
-  (store, kind, make, more = {}) => ({ library, store, kind, make, packages, ...more })
+  (library, packages, all) =>
+  (store, kind, make, more = {}) => ({ library, store, kind, make, packages, ...all, ...more })
 const everywhere = { everywhere: true }
 const own = rowsOf('coatcheck', ['express'])
-const expressRow = rowsOf('express-session', ['express-session', 'express'])
+const SOCKET_IO = ['socket.io', '@socket.io/redis-adapter', '@socket.io/postgres-adapter']
+const expressRow = rowsOf('express-session', ['express-session', 'express', ...SOCKET_IO], { hasSocketIo: true })
 const fastifyRow = rowsOf('@fastify/session', ['@fastify/session', '@fastify/cookie', 'fastify'])
 const koaRow = rowsOf('koa-session', ['koa-session', 'koa'])
 const authRow = rowsOf('better-auth', ['better-auth', 'express'])

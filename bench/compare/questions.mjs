@@ -1,5 +1,6 @@
 // @ts-check
 // What each library is asked, over HTTP, by browsers that keep their cookies.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { gate } from './gate.mjs'
 import { provider } from './provider.mjs'
 
@@ -36,9 +37,13 @@ export class Browser {
     return [...this.#cookies]
   }
 
+  get #cookie() {
+    return [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+  }
+
   /** @param {string} method @param {string} path @param {AbortSignal} [signal] */
   async ask(method, path, signal) {
-    const cookie = [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const cookie = this.#cookie
     const response = await fetch(this.#origin + path, {
       method,
       headers: { Origin: this.#origin, ...(cookie && { Cookie: cookie }) },
@@ -51,6 +56,23 @@ export class Browser {
       else this.#cookies.set(name, value)
     }
     return { status: response.status, body }
+  }
+
+  /** Opens a stream; `closed` resolves when one side has closed it. */
+  async stream() {
+    const response = await fetch(`${this.#origin}/stream`, { headers: { Cookie: this.#cookie } })
+    if (response.status !== 200) throw new Error(`GET /stream: ${response.status}`)
+    const reader = /** @type {ReadableStream} */ (response.body).getReader()
+    await reader.read()
+    return { closed: reader.read(), close: () => reader.cancel() }
+  }
+
+  /** The same by socket.io. */
+  async socket() {
+    const { io } = await import('socket.io-client')
+    const socket = io(this.#origin, { extraHeaders: { Cookie: this.#cookie }, forceNew: true, reconnection: false })
+    await new Promise((resolve, reject) => socket.once('connect', () => resolve(0)).once('connect_error', reject))
+    return { closed: new Promise(resolve => socket.once('disconnect', resolve)), close: () => socket.close() }
   }
 
   /** @param {string} path */
@@ -165,6 +187,27 @@ export async function refreshes(origins) {
   const count = provider.count.refreshed - before
   if (count === 1 && answers.every(answer => answer?.status === 200)) return 'yes'
   return (await provider.isEnded(grant)) ? 'no' : `no, ${count} times`
+}
+
+/** A user who has something open. @param {string} origin @param {boolean | undefined} bySocketIo */
+async function listening(origin, bySocketIo) {
+  const browser = await loggedIn(origin)
+  const { closed, close } = await (bySocketIo ? browser.socket() : browser.stream())
+  return { browser, closed: closed.then(() => true), close }
+}
+/**
+ * How long what a user has open at one node outlives the logout at another. What others have open there stays so.
+ * @param {string[]} origins @param {boolean | undefined} bySocketIo
+ */
+export async function outlives(origins, bySocketIo) {
+  const [user, other] = [await listening(origins[0] ?? '', bySocketIo), await listening(origins[0] ?? '', bySocketIo)]
+  await user.browser.at(origins.at(-1) ?? '').post('/logout')
+  const since = performance.now()
+  const isClosed = await Promise.race([user.closed, sleep(LIMIT_SECONDS * 1000, false)])
+  const seconds = Math.ceil((performance.now() - since) / 1000)
+  if (await Promise.race([other.closed, sleep(100, false)])) throw new Error('what somebody else had open was closed')
+  for (const { close } of [user, other]) close()
+  return `${isClosed ? `< ${seconds}` : `> ${LIMIT_SECONDS}`}${bySocketIo ? ' with socket.io' : ''}`
 }
 
 /** Commands that the database gets for one GET of a user. @param {string} origin @param {import('../engines.mjs').Engine} engine */

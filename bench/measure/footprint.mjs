@@ -26,17 +26,26 @@ const contestants = {
       kept: store,
     }
   },
-  async 'a Map by hand'() {
+  async 'a Map of the same records'() {
     const map = new Map()
     return {
       add: user => {
-        const key = createHash('sha256').update(randomBytes(32).toString('base64url')).digest('base64url')
+        const key = `abc${createHash('sha256').update(randomBytes(32)).digest('base64url')}`
+        const now = Date.now()
         map.set(key, {
-          id: user,
-          name: `user ${user}`,
-          createdAt: Date.now(),
-          seenAt: Date.now(),
-          expiresAt: Date.now(),
+          key,
+          kind: 'session',
+          parent: null,
+          userId: String(user),
+          userName: Buffer.from(`user ${user}`).toString(),
+          passwordVersion: null,
+          data: '{}',
+          version: 1,
+          writeId: randomBytes(9).toString('base64url'),
+          createdAt: now,
+          seenAt: now,
+          expiresAt: now + 1_800_000,
+          absoluteExpiresAt: now + 43_200_000,
         })
       },
       kept: map,

@@ -1,6 +1,6 @@
 // @ts-check
-// Processor time of session work alone, in microseconds a request: real request and response objects, no socket. Of many
-// rounds the least: a busy machine only adds.
+// What session work alone takes: microseconds of processor time a request, or bytes of heap. Real request and response
+// objects, no socket. Of many rounds the least: a busy machine only adds.
 import { hash, randomBytes } from 'node:crypto'
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
@@ -9,7 +9,9 @@ import { fastifyApp, fastifySessionServer, SECRET } from '../servers/frameworks.
 import { coatcheckVisits } from '../servers/handlers.mjs'
 import { coatcheck, idOf, userOf } from '../servers/serve.mjs'
 
-const ROUNDS = 25
+const [who = '', figure = 'time'] = process.argv.slice(2)
+const isBytes = figure === 'bytes'
+const ROUNDS = isBytes ? 8 : 25
 const AT_ONCE = 64
 const REQUESTS = 2048
 const HEADERS = {
@@ -118,10 +120,12 @@ const exchange = (handler, socket, method, url, cookie) =>
     handler(request, response)
   })
 
-/** Microseconds a request, and the heads of the responses. @param {any} handler @param {keyof typeof REQUEST} name @param {string[]} cookies */
+/** Microseconds or bytes a request, and the heads of the responses. @param {any} handler @param {keyof typeof REQUEST} name @param {string[]} cookies */
 async function time(handler, name, cookies) {
   const [method = '', path = ''] = REQUEST[name]
   const heads = []
+  if (isBytes) globalThis.gc?.()
+  const { heapUsed } = process.memoryUsage()
   const before = process.cpuUsage()
   for (let first = 0; first < REQUESTS; first += AT_ONCE)
     heads.push(
@@ -132,12 +136,13 @@ async function time(handler, name, cookies) {
       )),
     )
   const { user, system } = process.cpuUsage(before)
-  return { heads, cost: (user + system) / REQUESTS }
+  const bytes = process.memoryUsage().heapUsed - heapUsed
+  return { heads, cost: (isBytes ? bytes : user + system) / REQUESTS }
 }
 
 /** @type {Record<string, number>[]} */
 const least = [{}, {}]
-const handlers = await Promise.all(CONTESTANTS[process.argv[2] ?? '']?.() ?? [])
+const handlers = await Promise.all(CONTESTANTS[who]?.() ?? [])
 for (let round = 0; round < ROUNDS; round += 1)
   for (const [is, handler] of handlers.entries()) {
     /** @type {string[]} */

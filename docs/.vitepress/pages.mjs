@@ -174,7 +174,7 @@ export const SECTIONS = [
       page(
         'Express',
         '/servers/express',
-        'Sessions in Express 4 and 5, in TypeScript: middleware, a guard, and the handler for errors.',
+        'Sessions in Express 4 and 5, in TypeScript: middleware, and the handler for errors.',
       ),
       page('Fastify', '/servers/fastify', 'Sessions in Fastify: a hook, a decorator, and errors with their status.'),
       page('Koa', '/servers/koa', 'Sessions in Koa: one middleware that puts the visit into the context.'),

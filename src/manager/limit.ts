@@ -42,14 +42,14 @@ export function withinLimit<Outcome extends ReplaceOutcome>(
     const outcome = await put()
     if (outcome !== 'created') return outcome
     try {
-      const after = (await recordsOfUser(context, userId)).sort(byAge)
+      const after = await recordsOfUser(context, userId)
+      if (after.length <= max) return outcome
       const isOlder = new Set(before.map(each => each.key))
-      const order = after.sort((a, b) => Number(isOlder.has(b.key)) - Number(isOlder.has(a.key)))
-      const surplus = onLimit === 'refuse' ? order.slice(max) : order.slice(0, Math.max(0, order.length - max))
+      const order = after.sort((a, b) => Number(isOlder.has(b.key)) - Number(isOlder.has(a.key)) || byAge(a, b))
+      const surplus = onLimit === 'refuse' ? order.slice(max) : order.slice(0, -max)
       // Each node ends its own session alone, or the others alone: of two that did both, none would be left.
-      const isOwn = (each: SessionRecord) => each.key === key
-      if (onLimit === 'end-oldest') await end(surplus.filter(each => !isOwn(each)))
-      if (onLimit === 'end-oldest' || !surplus.some(isOwn)) return outcome
+      if (onLimit === 'end-oldest') await end(surplus.filter(each => each.key !== key))
+      if (onLimit === 'end-oldest' || surplus.every(each => each.key !== key)) return outcome
     } catch (error) {
       await undo()
       if (!(error instanceof SessionStoreError && error.outcome === 'unknown')) throw error

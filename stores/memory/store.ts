@@ -66,11 +66,11 @@ export class MemoryStore implements Store {
   /** All entries by key. A page of `scan` is one part or more of it, so that a walk needs no state here. */
   readonly #entries = new Parts<Entry>()
   /** Each user's records. */
-  readonly #users = new Parts<Set<Kept>>()
+  readonly #users = new Parts<Group<Kept>>()
   /** The anonymous sessions, oldest first. */
   readonly #anonymous = new Set<Entry>()
   /** Entries by the beginning of the ten seconds in which they expire. */
-  readonly #spans = new Map<number, Set<Entry>>()
+  readonly #spans = new Map<number, Group<Entry>>()
   /** The minimum password versions; the latest raised last. */
   readonly #minimums = new Map<string, { readonly version: number; readonly until: number }>()
 
@@ -148,7 +148,7 @@ export class MemoryStore implements Store {
     this.#raiseMinimum(userId, options, now)
     const spared = this.#successor(options.exceptKey)
     let ended = 0
-    for (const record of this.#users.of(userId).get(userId) ?? []) {
+    for (const record of membersOf(this.#users.of(userId).get(userId) ?? new Set<Kept>())) {
       if (record === spared) continue
       if (isLive(record, 'session', now)) ended++
       this.#drop(record)
@@ -157,7 +157,7 @@ export class MemoryStore implements Store {
   }
 
   async listUser(userId: string, kind: SessionRecord['kind'], { now }: StoreCall): Promise<SessionRecord[]> {
-    const records = [...(this.#users.of(userId).get(userId) ?? [])]
+    const records = [...membersOf(this.#users.of(userId).get(userId) ?? new Set<Kept>())]
     return records.filter(record => isLive(record, kind, now)).map(record => ({ ...record }))
   }
 
@@ -281,7 +281,7 @@ export class MemoryStore implements Store {
     for (const [begin, entries] of this.#spans) {
       if (begin >= instant) continue
       let live = 0
-      for (const entry of entries) {
+      for (const entry of membersOf(entries)) {
         if (entry.expiresAt < instant) yield entry
         else if (++live === MAX_LIVE) break
       }
@@ -313,19 +313,20 @@ class Parts<V> {
   }
 }
 
-function join<Name, T>(sets: Map<Name, Set<T>>, name: Name, entry: T): void {
-  let set = sets.get(name)
-  if (set === undefined) {
-    set = new Set()
-    sets.set(name, set)
-  }
-  set.add(entry)
+/** Entries under one name: one alone, as most users have, or a Set, which would cost that one 150 bytes. */
+type Group<T> = T | Set<T>
+const membersOf = <T>(group: Group<T>): Iterable<T> => (group instanceof Set ? group : [group])
+
+function join<Name, T>(groups: Map<Name, Group<T>>, name: Name, entry: T): void {
+  const group = groups.get(name)
+  if (group instanceof Set) group.add(entry)
+  else groups.set(name, group === undefined ? entry : new Set([group, entry]))
 }
 
-function leave<Name, T>(sets: Map<Name, Set<T>>, name: Name, entry: T): void {
-  const set = sets.get(name)!
-  set.delete(entry)
-  if (set.size === 0) sets.delete(name)
+function leave<Name, T>(groups: Map<Name, Group<T>>, name: Name, entry: T): void {
+  const group = groups.get(name)
+  if (group instanceof Set && group.size > 1) group.delete(entry)
+  else groups.delete(name)
 }
 
 const isLive = (entry: Entry, kind: SessionRecord['kind'], now: number) => entry.kind === kind && entry.expiresAt > now

@@ -1,7 +1,7 @@
 // How the session ID is read from Cookie headers, whoever wrote them.
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { SessionCookie } from 'coatcheck/custom-server'
+import { SessionCookie, withCookies } from 'coatcheck/custom-server'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { anyText } from '../support/any-text.ts'
@@ -23,8 +23,9 @@ describe('reading the cookie', () => {
     `session_id=${ID}; session_idx=1; xsession_id=2`,
     `$Version=1; session_id=${ID}; $Path=/`,
     `junk; session_id=${ID}; =; ==; a`,
-  ])('finds the value in %j', header => {
+  ])('finds the value in %j, and takes it away', header => {
     expect(parse(header)).toEqual([ID])
+    expect(parse(withCookies(header, [{ name: 'session_id', value: '' }]))).toEqual([])
   })
 
   it.each([

@@ -359,6 +359,23 @@ describe('before each call that an import makes of our store, another node', () 
   })
 })
 
+it('a logout everywhere, before each of whose calls another node imports the session, leaves none', async () => {
+  for (let stop = 0; ; stop += 1) {
+    const world = withAda()
+    let calls = 0
+    const beside = async (proceed: () => Promise<any>) => {
+      if (calls++ === stop) await world.two.ask(OLD)
+      return proceed()
+    }
+    for (const verb of VERBS) world.store.every(verb, beside)
+    await world.one.importer.invalidateUser(42n)
+    for (const verb of VERBS) world.store.every(verb, null)
+    if (calls <= stop) break
+    expect(await world.one.sessions.list(42n), `call ${stop}`).toEqual([])
+    expect((await world.two.ask(OLD)).name, `call ${stop}`).toBeNull()
+  }
+})
+
 describe('an old cookie', () => {
   it('without HTTPS finds no user, and the old record stays for the service that can be reached', async () => {
     const { one, old } = withAda()
@@ -509,6 +526,22 @@ describe('an outage is not a logout', () => {
     await expect(rotating.regenerate({ grace: '1m' })).rejects.toThrow(SessionStoreError)
     for (const each of [OLD, cookie, withCookies(cookie, rotating.cookies)])
       expect((await world.one.ask(each)).name).toBe('ada')
+  })
+
+  it('of our store, at each step: the old cookie goes with an answer that knows the session, or stays', async () => {
+    let removals = 0
+    for (let stop = 0; stop < 6; stop += 1) {
+      const world = withAda()
+      const cookies = (await world.one.ask(OLD)).next()
+      let calls = 0
+      for (const verb of VERBS)
+        world.store.every(verb, proceed => (calls++ < stop ? proceed() : Promise.reject(new Error('down'))))
+      const opened = await world.two.open(cookies).catch(() => null)
+      if (opened === null || opened.setCookie.length === 0) continue
+      removals += 1
+      expect(calls, 'no call of this request has failed').toBeLessThanOrEqual(stop)
+    }
+    expect(removals).toBeGreaterThan(0)
   })
 
   it.each(['create', 'replace'] as const)(

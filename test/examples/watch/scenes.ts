@@ -53,8 +53,9 @@ export function streamsEnd(open: () => Promise<Database>): void {
       IncomingMessage,
     ]
     expect(response.statusCode).toBe(200)
-    response.on('error', () => {}).resume() // cut when the test is over
+    response.on('error', () => {}).resume()
     const closed = once(response, 'end')
+    closed.catch(() => {}) // cut when the test is over
     return { isOpen: () => !response.readableEnded, closed }
   }
   /** A session with a stream at each of some nodes. */

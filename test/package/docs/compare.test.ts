@@ -45,13 +45,15 @@ describe('the comparison of libraries', () => {
     )
   })
 
-  it('prints what the page shows', () => {
-    for (const [row, cells] of printed) expect([row, cells]).toEqual([row, shown.get(row)])
+  it('prints what the page shows, but for seconds on a busy machine', () => {
+    const withoutSeconds = (cells: string[] | undefined) => cells?.map(cell => cell.replace(/^< \d+/, '<'))
+    for (const [row, cells] of printed)
+      expect([row, withoutSeconds(cells)]).toEqual([row, withoutSeconds(shown.get(row))])
   })
 
   it('finds nothing in coatcheck, on any store, if passwords have a version', () => {
     for (const store of ['memory', 'Redis', 'PostgreSQL'])
-      expect([store, shown.get(`coatcheck, ${store}`)]).toEqual([store, ['0', '0', '0', '0', '0', 'yes']])
-    expect(shown.get('coatcheck, memory without a password version')).toEqual(['0', '0', '0', '0', '20', 'yes'])
+      expect([store, shown.get(`coatcheck, ${store}`)]).toEqual([store, ['0', '0', '0', '0', '0', 'yes', '< 1']])
+    expect(shown.get('coatcheck, memory without a password version')).toEqual(['0', '0', '0', '0', '20', 'yes', '< 1'])
   })
 })

@@ -23,6 +23,7 @@ const ORIGINS = {
   empty: '',
   junk: `https://${HOST}@evil.example`,
   suffix: `https://${HOST}.evil.example`,
+  prefix: `https://evil.${HOST}`,
   path: `https://${HOST}/`,
   listed: 'https://front.example.net',
 } as const

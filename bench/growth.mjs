@@ -1,0 +1,63 @@
+// @ts-check
+// What grows with the work: `npm run bench -- growth`.
+import { writeBlocks } from './blocks.mjs'
+import { measure } from './measure/run.mjs'
+import { TABLES } from './stores.mjs'
+import { fixed, table, whole } from './table.mjs'
+
+/** @typedef {import('./measure/growth.mjs').Row} Row */
+
+/** The tables: what there is more and more of. @type {Record<Row['part'], string>} */
+const PARTS = {
+  user: 'sessions of one user',
+  others: 'sessions of others',
+  expired: 'expired sessions',
+  writers: 'writers to one session',
+  ids: 'new IDs',
+}
+
+const FOOTPRINTS = ['coatcheck', 'a Map of the same records', 'express-session']
+
+/**
+ * How a cost grows from the last size but one to the last: flat if ten times as many cost less than the root of that, more
+ * if they cost twenty times as much. In between caches that end and garbage that is collected make a difference.
+ * @param {readonly number[]} sizes
+ * @param {readonly number[]} costs
+ */
+export function growthOf(sizes, costs) {
+  const ratio = (/** @type {readonly number[]} */ of) => Number(of.at(-1)) / Number(of.at(-2))
+  const power = Math.log(ratio(costs)) / Math.log(ratio(sizes))
+  return power < 0.5 ? 'flat' : power < 1.3 ? 'linear' : '**more**'
+}
+
+const cost = (/** @type {number} */ value) => (value < 10 ? fixed(value, 1) : whole(value))
+
+/** @param {boolean} isQuick @param {boolean} isWritten @param {readonly string[]} heading */
+export async function benchGrowth(isQuick, isWritten, heading) {
+  /** @type {{ store: string, row: Row }[]} */
+  const all = []
+  for (const [name, { title, missing }] of Object.entries(TABLES)) {
+    const why = missing()
+    if (why !== null && isWritten) throw new Error(`${title}: ${why}; nothing was written`)
+    const rows = why === null ? await measure('growth.mjs', name, isQuick ? 'quick' : '') : []
+    if (why !== null) console.log(`\n${title}: left out, ${why}`)
+    for (const row of rows) all.push({ store: String(title.split(' ')[0]), row })
+  }
+  /** @type {Record<string, string>} */
+  const blocks = { run: String(heading.slice(0, 2).join(' ')) }
+  for (const [part, what] of Object.entries(PARTS)) {
+    const own = all.filter(({ row }) => row.part === part).sort((a, b) => (a.row.title < b.row.title ? -1 : 1))
+    if (own.length === 0) continue
+    blocks[part] = table(
+      [what, ...(own[0]?.row.sizes ?? []).map(whole), 'grows'],
+      own.map(({ store, row }) => [`${row.title}: ${store}`, ...row.costs.map(cost), growthOf(row.sizes, row.costs)]),
+    )
+    console.log(`\n### More ${what}, microseconds a call\n\n${blocks[part]}`)
+  }
+  const bytes = []
+  for (const who of FOOTPRINTS)
+    bytes.push(`${who} ${whole((await measure('footprint.mjs', who, isQuick ? '10000' : '1000000')).bytes)}`)
+  blocks.memory = `A session of a user in memory takes, in bytes and of a million: ${bytes.join(', ')}.`
+  console.log(`\n${blocks.memory}`)
+  if (isWritten) writeBlocks('growth', ['docs/performance.md'], blocks)
+}
