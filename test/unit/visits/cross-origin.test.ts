@@ -112,6 +112,7 @@ describe('the cross-origin guard', () => {
       [':443', 'https://'],
       ['evil.example/@shop.example', 'https://shop.example'],
       ['null', 'null'],
+      ['shop.example', 'ftp://shop.example'],
     ] as const)
       expect([name, origin, host(name, origin)]).toEqual([name, origin, true])
   })
