@@ -1,9 +1,8 @@
-// What is promised to an application, and remember-me, on one kind of database.
+// What is promised to an application, on one kind of database.
 import type { Store } from 'coatcheck'
-import { afterAll, beforeAll, it } from 'vitest'
+import { afterAll, beforeAll } from 'vitest'
 import type { Backend } from '../support/guarantee-kit.ts'
 import { testParallel } from '../support/parallel.ts'
-import { checkRemember } from '../support/remember-model.ts'
 import { describeEngine, type EngineName } from '../support/services/engines.ts'
 import { testGuarantees } from './all.ts'
 
@@ -26,6 +25,5 @@ export function onEngine(engine: EngineName, name: string, open: () => Promise<O
       commands: () => opened.commands(),
     })
     testParallel(store)
-    it('remember-me answers as its reference does', () => checkRemember(store, 20), 120_000)
   })
 }

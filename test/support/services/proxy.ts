@@ -3,8 +3,6 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export interface FaultProxy {
   readonly port: number
-  /** Bytes from clients that were forwarded since the last call. */
-  seen(): string
   /**
    * The next request that contains `text` reaches the server; its answer is swallowed and the connection cut. Resolves
    * when that has happened.
@@ -61,7 +59,6 @@ export async function startProxy(target: number): Promise<FaultProxy> {
   let trap: { text: string; before: boolean; again?: number; sprung: () => void } | null = null
   let severed = false
   let delay = 0
-  let seen = ''
   let port = target
   let held: (() => void)[] | null = null
   let ending: { last: Buffer; more: Buffer } | null = null
@@ -138,7 +135,6 @@ export async function startProxy(target: number): Promise<FaultProxy> {
         })
         return
       }
-      seen += request
       if (trap && request.includes(trap.text)) {
         const { text, before, again, sprung } = trap
         trap = null
@@ -189,11 +185,6 @@ export async function startProxy(target: number): Promise<FaultProxy> {
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   return {
     port: (server.address() as AddressInfo).port,
-    seen() {
-      const bytes = seen
-      seen = ''
-      return bytes
-    },
     loseAnswerTo: text =>
       new Promise<void>(sprung => {
         trap = { text, before: false, sprung }
