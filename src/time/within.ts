@@ -4,9 +4,6 @@ import { nextTurn } from './next-turn.ts'
 export const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
 
-/** The longest delay of a timer, in ms; a timer with a longer one fires at once. */
-const LONGEST = 2_147_483_647
-
 interface Outcomes<T, R> {
   /** Makes the caller's result from an answer in time. If it throws, that counts as a failure. */
   readonly accept: (answer: T) => R
@@ -28,6 +25,7 @@ export function within<T, R>(
   { accept, failed, late, settled }: Outcomes<T, R>,
 ): Promise<R> {
   return new Promise((resolve, reject) => {
+    let timer: NodeJS.Timeout | undefined
     let caller: { resolve(value: R): void; reject(error: unknown): void } | null = { resolve, reject }
     /** Once: whatever comes later has nobody to tell. */
     const takeCaller = () => {
@@ -36,9 +34,6 @@ export function within<T, R>(
       clearTimeout(timer)
       return waiting
     }
-    // After a long turn of the event loop timers come before sockets: answers that arrived in time are read first.
-    const ring = () => nextTurn(() => takeCaller()?.reject(late()))
-    const timer = setTimeout(ring, Math.min(Math.max(1, Math.ceil(deadline - performance.now())), LONGEST))
     answer.then(
       value => {
         settled?.()
@@ -54,5 +49,9 @@ export function within<T, R>(
         takeCaller()?.reject(failed(cause))
       },
     )
+    // After a long turn of the event loop timers come before sockets: answers that arrived in time are read first.
+    const ring = () => nextTurn(() => takeCaller()?.reject(late()))
+    // A timer with a longer delay than 2 ** 31 - 1 ms fires at once.
+    if (caller) timer = setTimeout(ring, Math.min(Math.max(1, Math.ceil(deadline - performance.now())), 2 ** 31 - 1))
   })
 }

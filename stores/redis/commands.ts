@@ -108,7 +108,7 @@ export class Commands {
     const end = deadline - Math.min(100, (deadline - performance.now()) / 4)
     for (let wait = 10; ; wait = Math.min(wait * 2, 200)) {
       try {
-        await this.link.server.leaveSilent()
+        if (this.link.server.waiting.size > 0) await this.link.server.leaveSilent()
         const reason = this.link.notReady(shard)
         if (reason !== null) throw new NotReady(reason)
         this.#wasReady = true

@@ -29,9 +29,9 @@ export const keysUnder = (prefix: string, shardOf: (userId: string) => string) =
   /** The record, or the forward, of a session key. */
   session: (key: string) => `${prefix}{${shardOfKey(key)}}:${key.slice(3)}`,
   /** The user's index: a sorted set of session keys without their shard. It may name sessions that are gone. */
-  index: (userId: string) => `${prefix}{${shardOf(userId)}}:u:${userId}`,
+  index: (shard: string, userId: string) => `${prefix}{${shard}}:u:${userId}`,
   /** The user's minimum password version: `<version> <until>`. */
-  minVersion: (userId: string) => `${prefix}{${shardOf(userId)}}:v:${userId}`,
+  minVersion: (shard: string, userId: string) => `${prefix}{${shard}}:v:${userId}`,
   /** The glob pattern of all sessions; an index of the same length matches too. */
   pattern: `${prefix.replace(/[\\*?[\]]/g, '\\$&')}{???}:${'?'.repeat(43)}`,
   /** The session key in a name, or `null` for the name of an index. */

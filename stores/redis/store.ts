@@ -167,7 +167,7 @@ export class RedisStore implements Store {
       let count = 0
       for (let members: readonly string[] = []; ; ) {
         const sessions = [...excepted, ...members.map(member => shard + member)].map(session)
-        const keys = [index(userId), minVersion(userId), ...sessions]
+        const keys = [index(shard, userId), minVersion(shard, userId), ...sessions]
         const minimum = [minPasswordVersion ?? '', minPasswordVersionUntil, SWEEP_MARGIN]
         const args = [escaped(userId), 2 + excepted.length, CHUNK, ...minimum]
         const [outcome, ended, ...others] = await this.#commands.run(call, DELETE_USER, shard, keys, args)
@@ -185,7 +185,7 @@ export class RedisStore implements Store {
   listUser(userId: string, kind: SessionRecord['kind'], at: StoreCall): Promise<SessionRecord[]> {
     const shard = this.#keys.shardOf(userId)
     return this.#call('listUser', at, async call => {
-      const index = ['ZRANGE', this.#keys.index(userId), '0', '-1']
+      const index = ['ZRANGE', this.#keys.index(shard, userId), '0', '-1']
       const members = await this.#commands.send(call, shard, index).catch(orIfForeign([]))
       if (!Array.isArray(members)) throw new Error('the answer of ZRANGE was not understood')
       const records: SessionRecord[] = []
@@ -238,7 +238,7 @@ export class RedisStore implements Store {
     ]
     const { session, index, minVersion } = this.#keys
     const keys = [session(key), session(old?.key ?? key)]
-    if (userId !== null) keys.push(index(userId), minVersion(userId), session(ownParent ? parent : key))
+    if (userId !== null) keys.push(index(shard, userId), minVersion(shard, userId), session(ownParent ? parent : key))
     const [outcome] = await this.#commands.run(call, PUT, key, keys, args)
     return outcome as ReplaceOutcome
   }
@@ -267,7 +267,7 @@ export class RedisStore implements Store {
       if (outcome !== 'ended') {
         // Has one second, because the deadline of the call may have passed.
         const undoing = callOf({ now: 0, deadline: performance.now() + 1000 })
-        const index = record.userId === null ? [] : [this.#keys.index(record.userId)]
+        const index = record.userId === null ? [] : [this.#keys.index(shardOfKey(record.key), record.userId)]
         await this.#run(undoing, UNDO, record.key, [record.writeId], index)
       }
     }

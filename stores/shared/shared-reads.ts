@@ -80,27 +80,20 @@ export class SharedReads<A> {
   }
 
   /** `groups`: the readers of each key. */
-  #askFor(keys: readonly string[], groups: readonly (readonly Reader<A>[])[]): void {
+  async #askFor(keys: readonly string[], groups: readonly (readonly Reader<A>[])[]): Promise<void> {
     if (published.hasSubscribers) {
       const told: SharedRead = { keys: keys.length, reads: groups.reduce((sum, { length }) => sum + length, 0) }
       published.publish(told)
     }
     let deadline = Number.NEGATIVE_INFINITY
     for (const readers of groups) for (const reader of readers) deadline = Math.max(deadline, reader.deadline)
-    this.#answers(keys, deadline).then(
-      answers => {
-        for (let i = 0; i < groups.length; i++) for (const reader of groups[i]!) reader.resolve(answers[i] as A)
-      },
-      error => {
-        for (const readers of groups) for (const reader of readers) reader.reject(error)
-      },
-    )
-  }
-
-  async #answers(keys: readonly string[], deadline: number): Promise<readonly A[]> {
-    const answers = await this.#ask(keys, deadline)
-    // With fewer answers than keys we can't tell which is missing: a live session would look ended.
-    if (answers.length !== keys.length) throw new Error(`${answers.length} answers for ${keys.length} keys`)
-    return answers
+    try {
+      const answers = await this.#ask(keys, deadline)
+      // With fewer answers than keys we can't tell which is missing: a live session would look ended.
+      if (answers.length !== keys.length) throw new Error(`${answers.length} answers for ${keys.length} keys`)
+      for (let i = 0; i < groups.length; i++) for (const reader of groups[i]!) reader.resolve(answers[i] as A)
+    } catch (error) {
+      for (const readers of groups) for (const reader of readers) reader.reject(error)
+    }
   }
 }

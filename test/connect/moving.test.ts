@@ -166,6 +166,20 @@ describe('a session of the old store', () => {
     expect(await store.get(SID)).toBeNull()
   })
 
+  it('stays ended where the answer to the second of two logouts is lost, which has ended the note of the first', async () => {
+    const { store, node, barrier, put } = start()
+    await store.get(SID)
+    // The second one has looked when the first one ends the session and leaves its note.
+    barrier.next('delete', async proceed => {
+      await store.destroy(SID)
+      await proceed()
+      throw new Error('the answer is lost')
+    })
+    await expect(node().store.destroy(SID)).rejects.toMatchObject({ outcome: 'unknown' })
+    put()
+    expect(await node().store.get(SID)).toBeNull()
+  })
+
   it('is not set again by a request of another node that comes late', async () => {
     const { store, node } = start()
     const late = node()
@@ -195,10 +209,12 @@ describe('a session of the old store', () => {
   })
 
   it('of a user whose password was changed since has ended', async () => {
-    const { store, sessions, old, put } = start()
+    const { store, sessions, barrier, old, put } = start()
     await sessions.invalidateUser(42n, { minPasswordVersion: 1 })
     expect(await store.get(SID)).toBeNull()
     expect(old.records.size).toBe(0)
+    const { records } = await barrier.scan!(null, 10, { now: 0 })
+    expect(records, 'a note: the minimum is forgotten one day').toMatchObject([{ kind: 'remember', userId: null }])
     put()
     expect(await store.get(SID)).toBeNull()
   })

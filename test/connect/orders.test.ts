@@ -1,5 +1,5 @@
 // Two requests of one session, on two nodes: one is stopped before each call that it makes of either store, the other runs to
-// its end in between. `npm run proof -- orders` walks through all orders of the calls, with faults.
+// its end in between.
 import { SessionManager } from 'coatcheck'
 import { connectStore } from 'coatcheck/connect'
 import { MemoryStore } from 'coatcheck/stores/memory'

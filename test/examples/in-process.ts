@@ -1,7 +1,7 @@
 // The example service in this process, so that a test can hold the clock and break the store, with passwords that are cheap to try.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { type Duration, SessionManager, type Store } from 'coatcheck'
+import { SessionManager, type Store } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { expect } from 'vitest'
 import { createApp } from '../../examples/server/app.mjs'
@@ -10,8 +10,7 @@ import { CHEAP, Client, PASSWORD } from '../support/example-service.ts'
 
 export type InProcess = Awaited<ReturnType<typeof openService>>
 
-/** A test machine may stand still for a second: only a store that hangs is given up sooner than after `storeTimeout`. */
-export async function openService(storeTimeout: Duration = '30s') {
+export async function openService() {
   const at = {
     /** How far the clock is ahead, in ms. */
     later: 0,
@@ -38,7 +37,8 @@ export async function openService(storeTimeout: Duration = '30s') {
     store,
     initial: () => ({ label: '' }),
     rememberFor: '30d',
-    storeTimeout,
+    // A test machine may stand still for a second.
+    storeTimeout: '30s',
     now,
     sweepInterval: false,
   })

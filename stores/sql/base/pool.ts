@@ -1,7 +1,7 @@
 // An engine over a pool of connections. Each call takes one, and gives it back or destroys it.
 import type { Dialect, Engine, Mode, Outcome, Row, Steps, Values } from './engine.ts'
 import { follow } from './engine.ts'
-import { answerBy, type Failure, Refusal, TooLate } from './retry.ts'
+import { type Ask, answerBy, type Failure, Refusal, TooLate } from './retry.ts'
 
 /** How long a connection may take to end a statement that was given up, and how often the server is asked to, in ms. */
 const ENDING = 2000
@@ -46,7 +46,7 @@ interface Known {
 const leftOpen = (cause?: unknown) =>
   new Refusal('a connection came back to the pool with a transaction open', { retry: true, destroy: true }, cause)
 
-type Ask = (sql: string, values: Values) => Promise<Outcome>
+type Send = (sql: string, values: Values) => Promise<Outcome>
 
 export class PoolEngine<C extends object> implements Engine {
   readonly dialect: Dialect
@@ -73,7 +73,7 @@ export class PoolEngine<C extends object> implements Engine {
   }
 
   /** Lets `work` ask on a connection of its own. */
-  async #on<T>(mode: Mode, end: number, work: (ask: Ask) => Promise<T>): Promise<T> {
+  async #on<T>(mode: Mode, end: number, work: (ask: Send) => Promise<T>): Promise<T> {
     const driver = this.#driver
     const connection = await this.#take(end)
     const ask = (sql: string, values: Values) => this.#ask(connection, sql, values, end)
@@ -109,7 +109,7 @@ export class PoolEngine<C extends object> implements Engine {
   }
 
   /** After a write was refused as read-only: each connection has to show that it leads to a primary before it is used again. */
-  async #believe(connection: C, ask: Ask): Promise<void> {
+  async #believe(connection: C, ask: Send): Promise<void> {
     const { isReplica } = this.#driver
     if (isReplica === undefined) return
     const now = performance.now()
@@ -133,7 +133,7 @@ export class PoolEngine<C extends object> implements Engine {
   /** Takes a connection before `end`. One that comes later goes back at once. */
   #take(end: number): Promise<C> {
     let isLate = false
-    const taken = new Promise<C>((resolve, reject) => {
+    const take: Ask<C> = (resolve, reject) => {
       const answer = (error: unknown, connection?: C) => {
         if (error instanceof Refusal) reject(error)
         else if (connection === undefined) reject(new Refusal('no connection to the database', {}, error))
@@ -145,28 +145,27 @@ export class PoolEngine<C extends object> implements Engine {
       } catch (error) {
         answer(error)
       }
-    })
+    }
     const late = () => {
       isLate = true
       return new Refusal('no connection of the pool became free in time')
     }
-    return answerBy(end, taken, late)
+    return answerBy(end, take, late)
   }
 
-  async #ask(connection: C, sql: string, values: Values, end: number): Promise<Outcome> {
+  #ask(connection: C, sql: string, values: Values, end: number): Promise<Outcome> {
     if (performance.now() >= end) throw new TooLate()
-    const answered = new Promise<Outcome>((resolve, reject) =>
+    const send: Ask<Outcome> = (resolve, reject) =>
       this.#driver.send(connection, sql, values, (error, outcome) => {
         this.#givenUp.get(connection)?.()
         if (outcome === undefined) reject(error)
         else resolve(outcome)
-      }),
-    )
+      })
     const late = () => {
       this.#giveUp(connection)
       return new Refusal('the database did not answer in time', { outcome: 'unknown' })
     }
-    return answerBy(end, answered, late)
+    return answerBy(end, send, late)
   }
 
   // A statement that waits for a lock outlives its connection, so it must be cancelled. The connection is kept until the

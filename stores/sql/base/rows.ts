@@ -66,11 +66,11 @@ export function userValues(userId: string): { namespace: string; userId: string 
 }
 
 /** The values of a record's columns, by the names of their parameters. */
-export const recordValues = ({ key, parent, userId, ...rest }: SessionRecord) => ({
-  ...rest,
-  id: key,
-  parentKey: parent,
-  ...(userId === null ? { namespace: '', userId } : userValues(userId)),
+export const recordValues = (record: SessionRecord) => ({
+  ...record,
+  id: record.key,
+  parentKey: record.parent,
+  ...(record.userId === null ? { namespace: '', userId: null } : userValues(record.userId)),
   /** Compared with the minimum password version; a missing one counts as 0. */
-  proven: rest.passwordVersion ?? 0,
+  proven: record.passwordVersion ?? 0,
 })

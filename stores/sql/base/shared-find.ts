@@ -1,4 +1,3 @@
-import { SessionStoreError } from '../../../src/contract/errors.ts'
 import { SharedReads } from '../../shared/shared-reads.ts'
 import type { Row } from './engine.ts'
 import { NOT_APPLIED, Refusal, storeError } from './retry.ts'
@@ -21,11 +20,7 @@ export function sharedFind(select: (ids: readonly string[], end: number) => Prom
       throw storeError('read', new Refusal('the driver answered for another key'), NOT_APPLIED)
     return answers
   })
-  // Each reader gets an error of its own, because the application may add properties to it.
-  const ofItsOwn = ({ outcome, message, cause }: SessionStoreError): never => {
-    throw new SessionStoreError('read', outcome, message, { cause })
-  }
-  return (key: string, end: number): Promise<Row | null> => reads.read(key, end).catch(ofItsOwn)
+  return (key: string, end: number): Promise<Row | null> => reads.read(key, end)
 }
 
 /** A row from its cells: JSON text, or an array that mysql2 has parsed (MySQL). */

@@ -162,7 +162,7 @@ export abstract class SqlStore implements Store {
     const end = endOf(deadline)
     const found = this.find(key, end)
     return found instanceof Promise
-      ? found.then(row => this.#answer(row, key, now, end))
+      ? found.then(row => this.#answer(row, key, now, end), ofItsOwn)
       : this.#answer(found, key, now, end)
   }
 
@@ -352,6 +352,11 @@ export abstract class SqlStore implements Store {
     for (const id of ids) if ((yield [this.texts.remove, { id }]).changed > 0) ended.push(id)
     return ended
   }
+}
+
+/** For readers that shared a statement: each gets an error of its own, because the application may add properties to it. */
+const ofItsOwn = ({ operation, outcome, message, cause }: SessionStoreError): never => {
+  throw new SessionStoreError(operation, outcome, message, { cause })
 }
 
 /** The DDL that `migrate()` runs, for those who keep their schema in files. */

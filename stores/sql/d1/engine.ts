@@ -81,7 +81,7 @@ export class D1Engine implements Engine {
       return this.#client.prepare(compiled.text).bind(...bind(compiled, values))
     })
     const late = () => new Refusal('the database did not answer in time', { outcome: 'unknown' })
-    const answers = await answerBy(end, this.#client.batch(queries), late)
+    const answers = await answerBy<D1Answer[]>(end, (...to) => this.#client.batch(queries).then(...to), late)
     if (!Array.isArray(answers) || answers.length !== queries.length)
       throw unfit('its batch() does not answer each statement')
     return answers.map(({ results, meta }) => {

@@ -1,7 +1,7 @@
 // A pool of mysql2, for the engine that takes a connection for each call.
 import { bind, type Compiled, compile, type Dialect, type Outcome, type Row, type Values } from '../base/engine.ts'
 import type { Driver } from '../base/pool.ts'
-import { answerBy, Refusal } from '../base/retry.ts'
+import { type Ask, answerBy, Refusal } from '../base/retry.ts'
 import { failureOf, type MysqlConnection, type MysqlPool, type MysqlPromisePool } from './client.ts'
 
 type Answer = (error: unknown, outcome?: Outcome) => void
@@ -232,11 +232,10 @@ export class MysqlDriver implements Driver<MysqlConnection> {
   }
 
   #say(connection: MysqlConnection, sql: string): Promise<readonly Row[]> {
-    const said = new Promise<readonly Row[]>((resolve, reject) =>
-      this.send(connection, sql, {}, (error, outcome) => (outcome ? resolve(outcome.rows) : reject(error))),
-    )
+    const say: Ask<readonly Row[]> = (resolve, reject) =>
+      this.send(connection, sql, {}, (error, outcome) => (outcome ? resolve(outcome.rows) : reject(error)))
     const late = () => new Refusal('the database did not answer in time', { destroy: true })
-    return answerBy(performance.now() + PREPARING, said, late)
+    return answerBy(performance.now() + PREPARING, say, late)
   }
 }
 

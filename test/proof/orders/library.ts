@@ -10,7 +10,6 @@ const SEAMS = Symbol.for('coatcheck.orders')
 
 export type Library = typeof import('../../../src/index.ts') &
   typeof import('../../../src/import.ts') &
-  typeof import('../../../src/connect.ts') &
   typeof import('../../../src/custom-server.ts') &
   typeof import('../../../src/custom-store.ts') &
   typeof import('../../../src/fetch.ts')
@@ -126,14 +125,6 @@ const SHIMS: Readonly<Record<string, { readonly code: string; readonly folder: s
 const ENTRY = 'src/index.ts'
 
 let built: Promise<Library> | undefined
-let builds = 0
-
-/** A line of a source, and what it would be with a mistake. */
-export interface Mistake {
-  readonly file: string
-  readonly from: string
-  readonly to: string
-}
 
 /** The library, built once for each process. */
 export function loadLibrary(): Promise<Library> {
@@ -141,10 +132,8 @@ export function loadLibrary(): Promise<Library> {
   return built
 }
 
-/** The library with a mistake, or as it is. */
-export async function buildLibrary(mistake?: Mistake): Promise<Library> {
-  builds += 1
-  const folder = join(root, 'node_modules/.cache/coatcheck-orders', `${process.pid}-${builds}`)
+async function buildLibrary(): Promise<Library> {
+  const folder = join(root, 'node_modules/.cache/coatcheck-orders', `${process.pid}`)
   await build({
     config: false,
     silent: true,
@@ -179,14 +168,13 @@ export async function buildLibrary(mistake?: Mistake): Promise<Library> {
             const file = relative(root, path)
             let contents = readFileSync(path, 'utf8')
             if (file === ENTRY)
-              for (const subpath of ['connect', 'import', 'custom-server', 'custom-store', 'fetch'])
+              for (const subpath of ['import', 'custom-server', 'custom-store', 'fetch'])
                 contents += `\nexport * from './${subpath}.ts'\n`
             if (file === 'src/import/import.ts') {
               const [look, keep] = ['let taking = this.#underWay.get(old.id)\n', 'this.#underWay.set(old.id, taking)\n']
               contents = replaceOnce(file, contents, look, `${look}    if (taking) ${ask}?.joined(taking)\n`)
               contents = replaceOnce(file, contents, keep, `${keep}      ${ask}?.began(taking)\n`)
             }
-            if (file === mistake?.file) contents = replaceOnce(file, contents, mistake.from, mistake.to)
             return { contents, loader: 'ts' }
           })
         },

@@ -223,62 +223,6 @@ export function oneVisitOf(before: string, names: readonly string[]): Scene {
   }
 }
 
-/** Page views of a browser with a remember token, and with live sessions of two others that sibling hosts have planted. */
-export function plantedOf(views: number): Scene {
-  let tabs: Tabs
-  let theirs: readonly string[]
-  return {
-    name: `a browser with a remember token and planted cookies: ${views} page views`,
-    options: { faults: 0, arrivesAtOnce: true },
-    async prepare(world) {
-      tabs = openTabs(world)
-      await prepared['a remember token alone']!(tabs)
-      world.canonical(tabs.jar.header)
-      const others = [await tabs.sessions.create(), await tabs.sessions.create()]
-      theirs = others.map(({ key }) => key)
-      const planted = others.map(({ secret }) => `session_id=${secret}`).join('; ')
-      for (let view = 0; view < views; view += 1) {
-        const visit = tabs.visit(`${planted}; ${tabs.jar.header}`)
-        world.act(
-          'a page view',
-          () => visit.get(),
-          () => () => {},
-        )
-      }
-    },
-    async judge(world) {
-      const { live } = await endingOf(world, tabs)
-      const begun = live.filter(key => !theirs.includes(key))
-      assert.deepEqual(begun, [], 'a session began that no honoured cookie can name')
-    },
-  }
-}
-
-/** A logout with more cookies of our name than any browser has of its own: a sibling host has planted them. */
-export function plantedLogOutOf(planted: number): Scene {
-  let tabs: Tabs
-  return {
-    name: `a browser with a session and ${planted} planted cookies: a logout`,
-    options: { faults: 0, arrivesAtOnce: true },
-    async prepare(world) {
-      tabs = openTabs(world)
-      await prepared['a session']!(tabs)
-      const cookies = Array.from({ length: planted }, (_, at) => `session_id=${String(at).padStart(43, 'x')}`)
-      const visit = tabs.visit([tabs.jar.header, ...cookies].join('; '))
-      world.canonical(tabs.jar.header)
-      world.act('a logout', () => visit.logOut())
-    },
-    async judge(world) {
-      const [{ calls, error }] = world.actors as [World['actors'][number]]
-      // What is left over may live, and the browser is told so: its cookies stay.
-      assert.equal((error as { code?: string } | undefined)?.code, 'ERR_SESSION_CONFLICT')
-      const made = Object.values(calls).reduce((all, each) => all + each, 0)
-      assert.ok(made <= 8, 'a logout is made to cost more than eight store calls')
-      assert.deepEqual(await tabs.sessions.list(tabs.ada.id), [], 'planted cookies keep a session alive')
-    },
-  }
-}
-
 /** Handshakes of a socket, through `fetchVisits`: their responses carry no cookies. */
 export function handshakesOf(before: string, requests: readonly string[]): Scene {
   let tabs: Tabs

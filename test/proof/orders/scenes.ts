@@ -2,9 +2,7 @@
 import { BROWSER_PAIRS, browsersOf } from './browsers.ts'
 import { CALLS, type CallName, type CallScene, fits, sceneOf } from './calls.ts'
 import { IMPORT_PAIRS, IMPORT_TRIPLES, type ImportScene, importOf } from './imports.ts'
-import { LATE, LATE_TRIPLES } from './late.ts'
-import { MOVE_PAIRS, MOVE_TRIPLES, moveOf } from './moves.ts'
-import { BEFORE, handshakesOf, oneVisitOf, plantedLogOutOf, plantedOf, STEPS, tabsOf, theftOf } from './requests.ts'
+import { BEFORE, handshakesOf, oneVisitOf, STEPS, tabsOf, theftOf } from './requests.ts'
 import type { Scene } from './search.ts'
 
 export interface Group {
@@ -147,7 +145,6 @@ export function groupsOf(isLong: boolean): readonly Group[] {
   const apart = { ...inTwo, skew: 240_000 }
   const inAnyOrder = { arrival: 'in any order' } as const
   const faults = isLong ? 3 : 2
-  const visits = [plantedOf(1), plantedOf(2), plantedLogOutOf(12)]
   return [
     { name: 'where a promise was broken once', weight: 3, scenes: ONCE_BROKEN },
     { name: 'pairs of calls', weight: 6, scenes: callPairs({}) },
@@ -185,7 +182,7 @@ export function groupsOf(isLong: boolean): readonly Group[] {
     },
     { name: 'two tabs of a tenant', weight: 6, scenes: some(41, tabPairs({ isTenant: true })) },
     { name: 'a handshake, and a request', weight: 2, scenes: handshakes },
-    { name: 'one visit', weight: 2, scenes: [...inOneVisit, ...visits] },
+    { name: 'one visit', weight: 2, scenes: inOneVisit },
     { name: 'a thief', weight: 4, scenes: some(5, thieves) },
     {
       name: 'two browsers of one user, in one process, in two, and a fault',
@@ -205,16 +202,6 @@ export function groupsOf(isLong: boolean): readonly Group[] {
         [{}, inTwo, { faults: 1 }].flatMap(more => IMPORT_PAIRS.map(each => importOf({ ...each, ...more }))),
       ),
     },
-    { name: 'a session of the old store', weight: 4, scenes: MOVE_PAIRS.map(moveOf) },
-    {
-      name: 'a session of the old store, in Koa, and a fault',
-      weight: 4,
-      scenes: some(
-        6,
-        [{ isKoa: true }, { faults: 1 }].flatMap(more => MOVE_PAIRS.map(each => moveOf({ ...each, ...more }))),
-      ),
-    },
-    { name: 'requests under way over connect', weight: 4, scenes: isLong ? [...LATE, ...LATE_TRIPLES] : LATE },
     {
       name: 'more than can be walked through',
       weight: 9,
@@ -225,7 +212,6 @@ export function groupsOf(isLong: boolean): readonly Group[] {
           TAB_TRIPLES.map(requests => tabsOf({ before, requests, ...inAnyOrder, faults })),
         ),
         ...IMPORT_TRIPLES.map(scene => importOf({ ...scene, faults })),
-        ...MOVE_TRIPLES.map(moveOf),
       ],
     },
   ]

@@ -13,8 +13,6 @@ export type DatabaseName = 'redis' | 'postgresql'
 export interface Contents {
   /** Live sessions, as the manager counts them. */
   readonly sessions: number
-  /** Live remember-me series. */
-  readonly series: number
   /** Rows or keys that nothing will remove, or that should have been removed before. */
   readonly overdue: number
 }
@@ -27,8 +25,6 @@ export interface Database {
   contents(): Promise<Contents>
   /** Connections of clients, without the one that asks. */
   connections(): Promise<number>
-  /** Writes records that expired so long ago that a sweep has to remove them. */
-  plantExpired(count: number): Promise<void>
   stop(): Promise<void>
 }
 
@@ -66,26 +62,18 @@ async function openRedis(): Promise<Database> {
     restart: () => server.restart(),
     contents: () =>
       withClient(async client => {
-        let series = 0
         let overdue = 0
         for await (const keys of client.scanIterator({ COUNT: 1000 }))
           for (const key of keys) {
             const left = await client.pTTL(key)
-            // It expired between the two commands.
-            if (left === -2) continue
-            const isText = (await client.type(key)) === 'string'
-            const kind = isText ? (await client.get(key))?.[0] : 'i'
-            if (kind === 'r' && left > MARGIN) series++
             if (left === -1 || left > LONGEST) overdue++
           }
-        return { sessions: await countLive(new RedisStore(client)), series, overdue }
+        return { sessions: await countLive(new RedisStore(client)), overdue }
       }),
     connections: () =>
       withClient(
         async client => (await client.sendCommand(['CLIENT', 'LIST'])).toString().trim().split('\n').length - 1,
       ),
-    // Redis removes them by itself.
-    plantExpired: async () => {},
     stop: server.stop,
   }
 }
@@ -109,13 +97,10 @@ async function openPostgres(): Promise<Database> {
     restart: () => server.restart(),
     contents: () =>
       withPool(async pool => {
-        const now = Date.now()
-        const swept = now - MARGIN - SWEPT
         const { rows } = await pool.query(
-          `SELECT (SELECT count(*)::int FROM coatcheck_sessions WHERE kind = 'remember' AND expires_at > $1) AS series,
-             (SELECT count(*)::int FROM coatcheck_sessions WHERE expires_at < $2)
-             + (SELECT count(*)::int FROM coatcheck_sessions_users WHERE expires_at < $2) AS overdue`,
-          [now, swept],
+          `SELECT (SELECT count(*)::int FROM coatcheck_sessions WHERE expires_at < $1)
+             + (SELECT count(*)::int FROM coatcheck_sessions_users WHERE expires_at < $1) AS overdue`,
+          [Date.now() - MARGIN - SWEPT],
         )
         return { ...rows[0], sessions: await countLive(new PostgresStore(pool)) }
       }),
@@ -125,20 +110,6 @@ async function openPostgres(): Promise<Database> {
           `SELECT count(*)::int AS n FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name <> 'soak'`,
         )
         return rows[0].n
-      }),
-    plantExpired: count =>
-      withPool(async pool => {
-        const store = new PostgresStore(pool)
-        const past = Date.now() - MARGIN - SWEPT - 3_600_000
-        for (let i = 0; i < count; i++) {
-          const times = { createdAt: past - 1000, seenAt: past - 1000, expiresAt: past, absoluteExpiresAt: past }
-          const key = `planted-${i}`.padEnd(46, '-')
-          const who = { userId: `${10_000 + i}`, userName: 'planted', passwordVersion: null, parent: null }
-          await store.create(
-            { key, kind: 'session', ...who, data: '{}', version: 1, writeId: `planted-${i}`, ...times },
-            { now: past - 1000 },
-          )
-        }
       }),
     stop: server.stop,
   }

@@ -64,11 +64,6 @@ export class Person {
     this.#browsers = [browser(), browser()]
   }
 
-  /** How many browsers hold a remember token. */
-  get tokens(): number {
-    return this.#browsers.filter(({ cookies }) => cookies.has('remember_token')).length
-  }
-
   #pick<T>(list: readonly T[]): T {
     return list[Math.floor(this.#scene.random() * list.length)]!
   }

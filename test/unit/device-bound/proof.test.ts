@@ -1,5 +1,6 @@
-// The rules for proofs, one by one. test/proof/device-bound/proof-search.test.ts spoils them at random.
+// The rules for proofs, one by one, and proofs that are spoilt at random.
 import { createHmac, createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto'
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { headerText } from '../../../src/device-bound/proof.ts'
 import {
@@ -240,6 +241,21 @@ describe('the signature of a proof', () => {
     expect(refreshing(`${encode({ typ: 'dbsc+jwt', alg: 'ES256' })}.${encode(PAYLOAD)}.${end}`)).toBe('signature')
     expect(refreshing(`${encode(REFRESH_HEADER)}.${encode({ jti: 'other' })}.${end}`)).toBe('signature')
   })
+})
+
+it('characters that are changed, put in or taken out never verify and never throw', () => {
+  const proof = registrationProof(device, CHALLENGE)
+  const text = fc.oneof(fc.string({ maxLength: 3 }), fc.constantFrom('.', '=', 'A', '{}', 'AA', '..'))
+  const edits = fc.array(fc.record({ at: fc.nat(1200), drop: fc.nat(3), text }), { minLength: 1, maxLength: 3 })
+  const spoils = fc.property(edits, changes => {
+    let changed = proof
+    for (const { at, drop, text } of changes) {
+      const place = at % (changed.length + 1)
+      changed = changed.slice(0, place) + text + changed.slice(place + drop)
+    }
+    expect(registering(changed) === null).toBe(changed === proof)
+  })
+  fc.assert(spoils, { numRuns: 300 })
 })
 
 it('the text of a header comes with quotation marks or without', () => {

@@ -15,7 +15,7 @@ describe('the names of keys in Redis', () => {
     const keys = keysUnder('app:', shardOfUser)
     const shard = shardOfUser('42')
     expect(shard).toMatch(/^[A-Za-z0-9_-]{3}$/)
-    expect([keys.session(`${shard}rest`), keys.index('42'), keys.minVersion('42')]).toEqual([
+    expect([keys.session(`${shard}rest`), keys.index(shard, '42'), keys.minVersion(shard, '42')]).toEqual([
       `app:{${shard}}:rest`,
       `app:{${shard}}:u:42`,
       `app:{${shard}}:v:42`,

@@ -23,6 +23,7 @@ const ORIGINS = {
   empty: '',
   junk: `https://${HOST}@evil.example`,
   suffix: `https://${HOST}.evil.example`,
+  prefix: `https://evil.${HOST}`,
   path: `https://${HOST}/`,
   listed: 'https://front.example.net',
 } as const
@@ -111,6 +112,7 @@ describe('the cross-origin guard', () => {
       [':443', 'https://'],
       ['evil.example/@shop.example', 'https://shop.example'],
       ['null', 'null'],
+      ['shop.example', 'ftp://shop.example'],
     ] as const)
       expect([name, origin, host(name, origin)]).toEqual([name, origin, true])
   })

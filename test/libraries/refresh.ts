@@ -2,10 +2,11 @@
 // processes share.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { type Service, startExample } from '../../support/example-service.ts'
-import { startOidcProvider } from '../provider.ts'
+import { type Service, startExample } from '../support/example-service.ts'
+import { startOidcProvider } from './provider.ts'
 
-const NODE = '../test/libraries/refresh/node.mjs'
+// Not in this folder, which is a package of its own.
+const NODE = '../test/examples/refresh/node.mjs'
 const REQUESTS = 200
 
 function signal() {
