@@ -81,3 +81,23 @@ describeEngine('libsql', 'invalidate-all', () => {
     }
   })
 })
+
+describeEngine('libsql', 'a list', () => {
+  it('goes on no longer than someone reads it', async () => {
+    const { file, remove } = sqliteFile()
+    const database = openSqlite('libsql', file)
+    const store = new SqliteStore(database)
+    await store.migrate()
+    const sessions = new SessionManager({ store, sweepInterval: false })
+    for (let times = 0; times < 101; times++) await sessions.create({ user: { id: 42, name: 'ada' } })
+    const env = { COATCHECK_STORE_URL: `sqlite:${file}` }
+    const whole = await runCommand(['list'], { env })
+    expect(whole).toMatchObject({ code: 0, err: '101 sessions.\n' })
+    expect(whole.out.split('\n')).toHaveLength(1 + 101 + 1)
+    const { out, ...rest } = await runCommand(['list'], { env, isRead: false })
+    expect(rest).toEqual({ code: 0, err: '' })
+    expect(out.split('\n')).toHaveLength(1 + 100 + 1)
+    database.close()
+    remove()
+  })
+})

@@ -16,16 +16,6 @@ async function start() {
   return { ...made, barrier, one }
 }
 
-it.each(['rejects', 'throws'] as const)('a store that %s is an error for next, and no new session', async how => {
-  const { barrier, one } = await start()
-  const { cookie } = one
-  barrier.every('read', faults[how])
-  expect(await one.go('/read')).toMatchObject({ status: 503, cookies: [] })
-  barrier.every('read', null)
-  expect(one.cookie).toBe(cookie)
-  expect(await one.read()).toEqual({ user: '42' })
-})
-
 it('a save and a logout that failed can be repeated', async () => {
   const { barrier, one, errors } = await start()
   barrier.every('update', faults.rejects)

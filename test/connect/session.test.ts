@@ -74,16 +74,6 @@ describe('a session', () => {
     await one.go('/read')
     expect(calls).toEqual(['create', 'read'])
   })
-
-  it.each([{ resave: true }, { rolling: true }])('is not written if nothing changed, with %o', async middleware => {
-    const { browser, calls } = await serve({}, { middleware: { ...middleware, cookie: { maxAge: 60 * MINUTE } } })
-    const one = browser()
-    await one.go('/login?user=42')
-    calls.length = 0
-    const { cookies } = await one.go('/read')
-    expect(calls).toEqual(['read'])
-    expect(cookies).toHaveLength('rolling' in middleware ? 1 : 0)
-  })
 })
 
 describe('one store', () => {

@@ -316,27 +316,6 @@ export const WRITING = faults({
     }),
     'begins no write after its deadline: a call that comes late rejects, and writes nothing',
   ],
-  'sweeps a minute early': [
-    (_, right) => ({
-      sweep: (limit, { now }) => right.sweep(limit, { now: now + 60_000 }),
-    }),
-    SWEEP,
-  ],
-  'sweeps a minute late': [
-    (_, right) => ({
-      sweep: (limit, { now }) => right.sweep(limit, { now: now - 60_000 }),
-    }),
-    SWEEP,
-  ],
-  'sweeps forwards whose grace is over': [
-    ({ forwards }, right) => ({
-      async sweep(limit, call) {
-        for (const [key, { forward }] of forwards) if (forward.until < call.now) forwards.delete(key)
-        return right.sweep(limit, call)
-      },
-    }),
-    SWEEP,
-  ],
   'sweeps all at once': [
     (_, right) => ({
       sweep: (_, call) => right.sweep(Number.POSITIVE_INFINITY, call),
@@ -532,15 +511,6 @@ export const WRITING = faults({
     }),
     ...TWINS,
   ],
-  'takes a session of another instant for a repetition by its write ID and user': [
-    ({ records }) => ({
-      isRepetition({ key, writeId, userId }) {
-        const stored = records.get(key)
-        return stored?.writeId === writeId && stored.userId === userId
-      },
-    }),
-    ...TWINS,
-  ],
   'takes an update of another version for a repetition by its write ID': [
     (_, right) => ({
       async update(key, version, change, call) {
@@ -730,15 +700,6 @@ export const WRITING = faults({
     'never lowers a minimum password version that holds',
     'keeps the highest of the minimum password versions that are raised at once',
   ],
-  'holds a minimum password version for a day': [
-    (_, right) => ({
-      deleteUser(userId, options, call) {
-        const minPasswordVersionUntil = Math.min(options.minPasswordVersionUntil, call.now + 86_400_000)
-        return right.deleteUser(userId, { ...options, minPasswordVersionUntil }, call)
-      },
-    }),
-    UNTIL,
-  ],
   'holds a minimum password version for ever': [
     (_, right) => ({
       isStale: record => right.isStale(record, 0),
@@ -766,19 +727,6 @@ export const WRITING = faults({
   'lets logins without a password version pass the minimum': [
     (_, right) => ({ isStale: (record, now) => record.passwordVersion !== null && right.isStale(record, now) }),
     'answers stale-login to a login whose password version is below the minimum or missing',
-  ],
-  'raises the minimum password version after it has ended the sessions': [
-    (store, right) => ({
-      async deleteUser(userId, { minPasswordVersion, ...options }, call) {
-        const ended = await right.deleteUser(userId, options, call)
-        await turn()
-        const kept = ownOf(store, userId)
-        if (minPasswordVersion !== undefined) await right.deleteUser(userId, { ...options, minPasswordVersion }, call)
-        for (const record of kept) store.records.set(record.key, record)
-        return ended
-      },
-    }),
-    OLD_PASSWORD,
   ],
   'keeps a minimum password version in a signed column': [
     (_, right) => ({
@@ -866,21 +814,6 @@ export const WRITING = faults({
     }),
     MANY_SESSIONS,
   ],
-  'ends many sessions in pieces, by a list that it read before the first': [
-    (store, right) => ({
-      async deleteUser(userId, options, call) {
-        const own = ownOf(store, userId)
-        if (own.length < 1000) return right.deleteUser(userId, options, call)
-        let ended = 0
-        for (const [index, { key }] of own.entries()) {
-          if (index % 100 === 0) await turn()
-          if (store.records.delete(key)) ended++
-        }
-        return ended
-      },
-    }),
-    MANY_SESSIONS,
-  ],
   'ignores exceptKey': [
     (_, right) => ({
       deleteUser: (userId, { exceptKey: _, ...options }, call) => right.deleteUser(userId, options, call),
@@ -892,22 +825,6 @@ export const WRITING = faults({
     () => ({ successor: key => key }),
     SUCCESSOR,
     `${RENEWED} without a password version`,
-  ],
-  'follows the first forward of the excepted session only': [
-    ({ forwards }) => ({
-      successor: key => forwards.get(key ?? '')?.forward.movedTo ?? key,
-    }),
-    SUCCESSOR,
-  ],
-  'spares a session behind eight forwards, and none behind more': [
-    ({ forwards }) => ({
-      successor(key) {
-        let last = key
-        for (let hops = 0; hops < 8; hops++) last = forwards.get(last ?? '')?.forward.movedTo ?? last
-        return last
-      },
-    }),
-    SUCCESSOR,
   ],
   'looks for the excepted session first and ends the others later': [
     (store, right) => ({
@@ -969,14 +886,6 @@ export const READING = faults({
     OWN_CLOCK,
     MANY_READERS,
   ],
-  'answers readers by the position of their keys, and two have the same': [
-    answering((answers, readers) => {
-      const rows = answers.filter((_, index) => readers.findIndex(({ key }) => key === readers[index]!.key) === index)
-      return answers.map((_, index) => rows[index] ?? null)
-    }),
-    OWN_KEY,
-    MANY_READERS,
-  ],
   'gives one object to all readers of a key': [
     answering((answers, readers) =>
       readers.map(({ key }) => answers[readers.findIndex(reader => reader.key === key)]!),
@@ -997,30 +906,8 @@ export const READING = faults({
     ACKNOWLEDGED,
     VISITORS,
   ],
-  'asks for a key when the first reader of a turn does, and answers the others by that': [
-    (_, right) => {
-      const thisTurn = new Map<string, Promise<Answer>>()
-      return {
-        async read(key, call) {
-          if (thisTurn.size === 0) setImmediate(() => thisTurn.clear())
-          const answer = thisTurn.get(key) ?? right.find(key, call)
-          thisTurn.set(key, answer)
-          return copyOf(await answer)
-        },
-      }
-    },
-    ACKNOWLEDGED,
-    VISITORS,
-  ],
   'decides for all readers by the clock of the first': [
     asking((readers, right) => right.ask(readers.map(reader => ({ ...reader, call: readers[0]!.call })))),
-    OWN_CLOCK,
-  ],
-  'decides for all readers by the latest clock': [
-    asking((readers, right) => {
-      const now = Math.max(...readers.map(({ call }) => call.now))
-      return right.ask(readers.map(reader => ({ ...reader, call: { now } })))
-    }),
     OWN_CLOCK,
   ],
   'decides for several readers by a clock that is a moment behind': [
@@ -1038,23 +925,6 @@ export const READING = faults({
     answering(answers => (answers.some(isMoved) ? answers.map(answer => (isMoved(answer) ? answer : null)) : answers)),
     OWN_KEY,
   ],
-  'finds nothing else where one session has expired': [
-    ({ records }, right) => ({
-      async ask(readers) {
-        const isExpired = ({ key, call }: Reader) => (records.get(key)?.expiresAt ?? call.now + 1) <= call.now
-        return readers.some(isExpired) ? readers.map(() => null) : right.ask(readers)
-      },
-    }),
-    OWN_KEY,
-    OWN_CLOCK,
-  ],
-  'fails for all readers where the time of one is over': [
-    asking(async (readers, right) => {
-      if (readers.some(isLate)) throw new Error('no time was left')
-      return right.ask(readers)
-    }),
-    OWN_TIME,
-  ],
   'finds nothing for a reader whose time is over': [
     answering((answers, readers) => answers.map((answer, index) => (isLate(readers[index]!) ? null : answer))),
     OWN_TIME,
@@ -1065,13 +935,6 @@ export const READING = faults({
       return right.ask(readers)
     }),
     'finds nothing under a key of another shape, and readers in the same turn do not notice',
-  ],
-  'fails for all readers where one record is corrupted': [
-    answering(answers => {
-      if (answers.some(isCorrupt)) throw new Error('corrupt')
-      return answers
-    }),
-    CORRUPT_TO_OWN,
   ],
   'tells all readers of one corrupted record': [
     answering(answers => {
@@ -1084,38 +947,6 @@ export const READING = faults({
     asking((readers, right) => right.ask(readers).catch(() => readers.map(() => null))),
     READS_FAIL,
   ],
-  'tells the first reader of a failing command, and finds nothing for the others': [
-    (store, right) => {
-      let isTold = false
-      return {
-        async read(key, call) {
-          if (!store.isAway) return right.read(key, call)
-          if (isTold) return null
-          isTold = true
-          setImmediate(() => {
-            isTold = false
-          })
-          throw new Error('the database is away')
-        },
-      }
-    },
-    READS_FAIL,
-  ],
-  'shows an update of which a part is missing': [
-    ({ records }, right) => ({
-      async update(key, version, change, call) {
-        const before = right.live(key, call.now)
-        const outcome = await right.update(key, version, change, call)
-        if (outcome !== 'updated' || before === undefined) return outcome
-        records.set(key, { ...records.get(key)!, data: before.data })
-        await turn()
-        await turn()
-        records.set(key, { ...records.get(key)!, data: change.data })
-        return outcome
-      },
-    }),
-    VISITORS,
-  ],
   'takes corrupted records for sessions': [
     ({ records }) => ({
       async find(key, { now }) {
@@ -1126,27 +957,6 @@ export const READING = faults({
     }),
     CORRUPT_ONCE,
     'leaves corrupted records out of the list',
-  ],
-  'leaves corrupted records where they are': [
-    ({ records }, right) => ({
-      async find(key, call) {
-        const record = records.get(key)
-        const found = await right.find(key, call)
-        if (isCorrupt(found)) records.set(key, record!)
-        return found
-      },
-    }),
-    CORRUPT_ONCE,
-  ],
-  'reports the content of a corrupted record': [
-    ({ records }, right) => ({
-      async find(key, call) {
-        const content = JSON.stringify(records.get(key))
-        const found = await right.find(key, call)
-        return isCorrupt(found) ? { corrupt: content } : found
-      },
-    }),
-    CORRUPT_ONCE,
   ],
   'leaves corrupted records when their user is logged out': [
     ({ records }, right) => ({
@@ -1216,21 +1026,6 @@ export const WALKING = faults({
     showing(({ records, forwards }) => ({ forwards: [...forwards, ...records.map(({ key }) => key)] })),
     WALK,
   ],
-  'goes on from a place in a list that shrinks': [
-    ({ records, forwards }, right) => ({
-      async scan(cursor, limit, { now }) {
-        const keys = [...records.keys(), ...forwards.keys()]
-        const begin = Number(cursor)
-        const page = keys.slice(begin, begin + limit)
-        return {
-          records: page.flatMap(key => right.live(key, now) ?? []).map(record => ({ ...record })),
-          forwards: page.filter(key => forwards.has(key)),
-          next: begin + limit < keys.length ? `${begin + limit}` : null,
-        }
-      },
-    }),
-    STANDING,
-  ],
   'meets what was ended in a walk': [
     ({ records }, right) => {
       const ended = new Map<string, SessionRecord>()
@@ -1248,93 +1043,15 @@ export const WALKING = faults({
     },
     WALK,
   ],
-  'knows of one walk at a time': [
-    (_, right) => {
-      let last: string | null = null
-      return {
-        async scan(cursor, limit, call) {
-          const page = await right.scan(cursor === null ? null : last, limit, call)
-          last = page.next
-          return page
-        },
-      }
-    },
-    AGAIN,
-  ],
-  // Records first, and forwards after them, would do; the other way round misses what is replaced meanwhile.
-  'walks over the forwards before the records': [
-    ({ records, forwards }, right) => {
-      // By the end of the key: its begin is that of its successor, which would always be met next.
-      const turned = (key: string) => [...key].reverse().join('')
-      return {
-        async scan(cursor, limit, { now }) {
-          const [part, from] = cursor === null ? ['f', ''] : [cursor[0], cursor.slice(1)]
-          const left = [...(part === 'f' ? forwards : records).keys()]
-            .map(turned)
-            .filter(key => key > from)
-            .sort()
-          const page = left.slice(0, limit).map(turned)
-          return {
-            records: page.flatMap(key => right.live(key, now) ?? []).map(record => ({ ...record })),
-            forwards: part === 'f' ? page : [],
-            next: left.length > limit ? `${part}${left[limit - 1]}` : part === 'f' ? 'r' : null,
-          }
-        },
-      }
-    },
-    STANDING,
-    ENDS,
-  ],
-  'puts together a record from two of its writes in a walk': [
-    (_, right) => {
-      const first = new Map<string, string>()
-      return {
-        admit(record, ...rest) {
-          first.set(record.key, record.writeId)
-          return right.admit(record, ...rest)
-        },
-        async scan(cursor, limit, call) {
-          const page = await right.scan(cursor, limit, call)
-          return { ...page, records: page.records.map(each => ({ ...each, writeId: first.get(each.key)! })) }
-        },
-      }
-    },
-    STANDING,
-  ],
   'hands out its own objects in a walk': [
     showing((page, { records }) => ({ records: page.records.map(({ key }) => records.get(key)!) })),
     UNCHANGED,
-  ],
-  'walks by its own clock': [
-    (_, right) => ({
-      scan: (cursor, limit) => right.scan(cursor, limit, { now: Date.now() }),
-    }),
-    EXPIRED,
   ],
   'takes a clock at 0 for none': [
     (_, right) => ({
       live: (key, now) => right.live(key, now || Date.now()),
     }),
     EXPIRED,
-  ],
-  'removes what has expired to the walker': [
-    ({ records }, right) => ({
-      async scan(cursor, limit, call) {
-        for (const [key, { expiresAt }] of records) if (expiresAt <= call.now) records.delete(key)
-        return right.scan(cursor, limit, call)
-      },
-    }),
-    EXPIRED,
-  ],
-  'touches what it meets in a walk': [
-    (_, right) => ({
-      async scan(cursor, limit, call) {
-        const page = await right.scan(cursor, limit, call)
-        for (const { key, expiresAt } of page.records) await right.touch(key, call.now, expiresAt, call)
-        return page
-      },
-    }),
-    UNCHANGED,
   ],
   'shows corrupted records in a walk': [
     showing(({ records }, store) => ({ records: [...records, ...damagedIn(store)] })),

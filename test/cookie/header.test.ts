@@ -4,7 +4,6 @@ import { connect } from 'node:net'
 import { SessionCookie, withCookies } from 'coatcheck/custom-server'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { anyText } from '../support/any-text.ts'
 import { ada, loggedIn, makeSessions, serve, threeEndpoints, visitOf } from '../support/edge-service.ts'
 import { onlyHost } from '../support/only-host.ts'
 
@@ -81,28 +80,6 @@ describe('reading the cookie', () => {
 
   it('shrugs at what is no line', () => {
     for (const odd of [[], 7, {}, true, [7, null, {}]]) expect(parse(odd)).toEqual([])
-  })
-
-  it('never throws, and finds exactly what a splitting parser finds', () => {
-    const piece = fc.oneof(
-      fc.constantFrom('session_id', '=', ';', ' ', '\t', '\u00a0', 'a', '"', ',', '%20', 'session_id=x', '__proto__'),
-      fc.string({ maxLength: 3 }),
-    )
-    const trim = (text: string) => text.replace(/^[ \t]+|[ \t]+$/g, '')
-    const unquoted = (text: string) => (/^".*"$/s.test(text) && text.length > 1 ? text.slice(1, -1) : text)
-    fc.assert(
-      fc.property(fc.array(piece, { maxLength: 20 }), pieces => {
-        const header = pieces.join('')
-        const values = new Set<string>()
-        for (const pair of header.split(';')) {
-          const equals = pair.indexOf('=')
-          if (equals !== -1 && trim(pair.slice(0, equals)) === 'session_id')
-            values.add(unquoted(trim(pair.slice(equals + 1))))
-        }
-        expect(parse(header)).toEqual([...values])
-      }),
-      { numRuns: 2000 },
-    )
   })
 })
 
@@ -183,7 +160,9 @@ it('a value of the right shape finds nothing if it is no ID: the key of a sessio
 
 it('no header makes a visit throw anything but what it documents', async () => {
   const made = makeSessions({ rememberFor: '30d' })
-  const text = fc.oneof(anyText({ maxLength: 80 }), fc.constantFrom('session_id=x', 'remember_token=a.b; '))
+  // fast-check's `unit: 'binary'` takes two seconds to begin.
+  const unit = fc.nat({ max: 0xffff }).map(code => String.fromCharCode(code))
+  const text = fc.oneof(fc.string({ unit, maxLength: 80 }), fc.constantFrom('session_id=x', 'remember_token=a.b; '))
   await fc.assert(
     fc.asyncProperty(
       fc.record({ method: text, secure: fc.boolean() }),

@@ -309,56 +309,6 @@ describe('logout', () => {
   })
 })
 
-describe('before each call that an import makes of our store, another node', () => {
-  type World = ReturnType<typeof withAda>
-  /** `isReached`: the import makes so many calls. */
-  async function importBeside(act: (world: World) => unknown, stop: number) {
-    const world = withAda()
-    let calls = 0
-    for (const verb of VERBS)
-      world.store.every(verb, async proceed => {
-        if (calls++ === stop) await act(world)
-        return proceed()
-      })
-    const first = await world.one.ask(OLD)
-    for (const verb of VERBS) world.store.every(verb, null)
-    return { ...world, first, isReached: calls > stop }
-  }
-
-  it('imports the session too: both find one', async () => {
-    let secret: string | undefined
-    const another = async ({ two }: World) => {
-      secret = (await two.ask(OLD)).session?.secret
-    }
-    for (let stop = 0; ; stop += 1) {
-      const world = await importBeside(another, stop)
-      if (!world.isReached) break
-      expect([world.first.name, world.first.session?.secret], `call ${stop}`).toEqual(['ada', secret])
-      expect(await world.one.sessions.list(42n), `call ${stop}`).toHaveLength(1)
-    }
-  })
-
-  it.each<[string, (world: World) => unknown]>([
-    ['logs out with the old cookie', async ({ two }) => (await two.ask(OLD)).visit.logOut()],
-    ['logs the user out everywhere', ({ two }) => two.importer.invalidateUser(42n)],
-    [
-      'empties the old store and ends all sessions',
-      ({ old, two }) => {
-        old.records.clear()
-        return two.sessions.invalidateAll()
-      },
-    ],
-  ])('%s: no session is left', async (_, act) => {
-    for (let stop = 0; ; stop += 1) {
-      const world = await importBeside(act, stop)
-      if (!world.isReached) break
-      for (const cookie of [world.first.next(), OLD])
-        expect((await world.two.ask(cookie)).name, `call ${stop}`).toBeNull()
-      expect(await world.one.sessions.list(42n), `call ${stop}`).toEqual([])
-    }
-  })
-})
-
 it('a logout everywhere, before each of whose calls another node imports the session, leaves none', async () => {
   for (let stop = 0; ; stop += 1) {
     const world = withAda()

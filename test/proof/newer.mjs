@@ -12,7 +12,7 @@ const SERVERS = {
   valkey: { package: 'valkey-server', program: 'valkey-server' },
   redis: { package: 'redis-server', program: 'redis-server' },
 }
-const SUITES = ['test/contract', 'test/redis/durable.test.ts', 'test/redis/failover.test.ts']
+const SUITES = ['test/contract', 'test/redis/outage.test.ts', 'test/redis/failover.test.ts']
 
 const names = /** @type {(keyof typeof SERVERS)[]} */ (
   process.argv.slice(2).filter(name => Object.hasOwn(SERVERS, name))

@@ -130,39 +130,6 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
     await open.close()
     await server.stop()
   })
-
-  const header = (changes: Record<number, string>) => {
-    const instants = [T0, T0, T0 + HOUR / 2, T0 + 12 * HOUR, T0 + 13 * HOUR]
-    const fields = ['s', '1', 'writeid123', ...instants.map(String), '-', '-', '42', 'ada']
-    return `${fields.map((field, i) => changes[i] ?? field).join(' ')}\n{}`
-  }
-  it.each([
-    ['an empty text', ''],
-    ['another library’s session', '{"cookie":{"originalMaxAge":null},"passport":{"user":1}}'],
-    ['a truncated header', header({}).slice(0, 30)],
-    ['a field too many', header({ 11: 'ada lovelace' })],
-    ['version 0', header({ 1: '0' })],
-    ['a version beyond all numbers', header({ 1: '9'.repeat(16) })],
-    ['a date after the end of time', header({ 5: '8640000000000001' })],
-    ['a password version of 2^32', header({ 8: '4294967296' })],
-    ['a parent that is no key', header({ 9: 'abc' })],
-    ['a name without a user', header({ 10: '-' })],
-    ['a user ID cut in the middle of a character', header({ 10: '%E2%82' })],
-    ['a forward without dates', `f ${keyIn('abc')} x y s`],
-  ])('is removed and reported, and reads as absent: %s', async (_, value) => {
-    const key = keyIn(store.shard('42'))
-    await server.cli('SET', nameOf(key), value, 'PX', '100000')
-    for (const call of [
-      () => store.update(key, 1, { ...change }, { now: T0 }),
-      () => store.touch(key, T0, T0 + HOUR, { now: T0 }),
-    ])
-      expect(['gone', 'conflict', 'updated', 'touched']).toContain(await call())
-    await server.cli('SET', nameOf(key), value, 'PX', '100000')
-    expect(await store.listUser('42', 'session', { now: T0 })).toEqual([])
-    expect(await store.read(key, { now: T0 })).toEqual({ corrupt: expect.stringMatching(/\S/) })
-    expect(await server.cli('EXISTS', nameOf(key))).toBe('0')
-    expect(await store.read(key, { now: T0 })).toBe(null)
-  })
   const change = { data: 'x', seenAt: T0, expiresAt: T0, writeId: 'writeid124' }
 
   it('is removed where the key has another type, and no verb fails on it', async () => {
@@ -206,27 +173,6 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
       ).toBe(0)
       expect(await store.create(recordOf(store, '50'), { now: T0 })).toBe('stale-login')
     }
-  })
-
-  it('never shows or ends another user’s session, even where an index names it', async () => {
-    const theirs = recordOf(store, '61')
-    await store.create(theirs, { now: T0 })
-    const key = store.shard('60') + theirs.key.slice(3)
-    const value = await server.cli('GET', nameOf(theirs.key))
-    await server.cli('SET', nameOf(key), value)
-    await server.cli('ZADD', `coatcheck:{${store.shard('60')}}:u:60`, '9999999999999', theirs.key.slice(3))
-    expect(await store.listUser('60', 'session', { now: T0 })).toEqual([])
-    expect(await store.deleteUser('60', { minPasswordVersionUntil: T0 }, { now: T0 })).toBe(0)
-    expect(await server.cli('EXISTS', nameOf(key))).toBe('1')
-  })
-
-  it('reaches the application as no session and an event, never as an error', async () => {
-    const session = await sessions.create({ user: { id: 70, name: 'ada' } })
-    await server.cli('SET', nameOf(session.key), 'gibberish')
-    events.length = 0
-    expect(await sessions.get(session.secret)).toBe(null)
-    expect(events).toContainEqual(expect.objectContaining({ type: 'corrupt-record', key: session.key }))
-    expect(await sessions.update(session, { a: 1 })).toBe(null)
   })
 
   it('never makes a read fail, whatever byte of a record changed', async () => {

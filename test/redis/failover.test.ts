@@ -4,7 +4,6 @@ import { CLUSTER, SENTINEL, STANDALONE } from '../support/redis/clients.ts'
 import { HOUR, recordOf, soon, T0 } from '../support/redis/records.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { until } from '../support/services/process.ts'
-import { startProxy } from '../support/services/proxy.ts'
 import {
   type RedisCluster,
   type RedisServer,
@@ -29,27 +28,6 @@ describeEngine('redis', 'a master that dies', () => {
       until('the replica following', async () => {
         expect(await replica.cli('INFO', 'replication')).toMatch(/master_link_status:up/)
       })
-
-    it('with a replica that lags: an acknowledged logout can come back', async () => {
-      const line = await startProxy(master.port)
-      await replica.cli('REPLICAOF', '127.0.0.1', `${line.port}`)
-      await linked()
-      const { client, close } = await STANDALONE['ioredis 6']!(master.url)
-      const store = new RedisStore(client)
-      const record = recordOf(store, '1')
-      await store.create(record, { now: T0 })
-      await until('the replica having it', async () => expect(await replica.cli('DBSIZE')).toBe('2'))
-      line.sever()
-      expect(await store.delete(record.key, { now: T0 })).toBe(true)
-      await master.kill()
-      await replica.cli('REPLICAOF', 'NO', 'ONE')
-      const promoted = await STANDALONE['ioredis 6']!(replica.url)
-      // As docs/stores/redis.md says.
-      expect(await new RedisStore(promoted.client).read(record.key, { now: T0 })).not.toBe(null)
-      await promoted.close()
-      await close()
-      await line.stop()
-    })
 
     it('with min-replicas-to-write, and its replica is away: nothing is acknowledged that it alone would have', async () => {
       await master.cli('CONFIG', 'SET', 'min-replicas-max-lag', '1')

@@ -6,6 +6,7 @@ import { startBehindProxies, startPair } from '../support/redis/failures.ts'
 import { HOUR, writeId } from '../support/redis/records.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { until } from '../support/services/process.ts'
+import { startRedis } from '../support/services/redis.ts'
 
 const LONG = process.env.COATCHECK_LONG === '1'
 /** A release with a successor is asked for the two things that a client does by itself: to leave, and to connect anew. */
@@ -141,6 +142,40 @@ describeEngine('redis', 'a connection of no use', () => {
       await until('a login', () => sessions.create(ada), { timeout: 30_000 })
       await Promise.all([sessions.close(), open.close()])
       await pair.stop()
+    })
+
+    it('asks again what was read before a write was refused, and answered behind it', async () => {
+      const server = await startRedis()
+      const [open, elsewhere] = await Promise.all([
+        STANDALONE['ioredis 6']!(server.url),
+        STANDALONE['node-redis 6']!(server.url),
+      ])
+      const [sessions, others] = [managerOver(open, '20s'), managerOver(elsewhere)]
+      const { secret } = await sessions.create(ada)
+      const client = open.client as unknown as { call(...args: unknown[]): Promise<unknown> }
+      const { call } = client
+      const reads: unknown[] = []
+      let isRefused = false
+      client.call = async (...args) => {
+        if (String(args[0]).startsWith('EVAL') && !isRefused) {
+          isRefused = true
+          throw new Error('READONLY')
+        }
+        const answer = await call.apply(client, args)
+        if (!isRefused) {
+          reads.push(answer)
+          await until('a refused write', () => expect(isRefused).toBe(true))
+        }
+        return answer
+      }
+      const read = sessions.get(secret)
+      await until('its answer', () => expect(reads).toHaveLength(1))
+      await others.destroy(secret)
+      const login = sessions.create(ada)
+      expect(await read).toBe(null)
+      expect(await sessions.get((await login).secret)).toMatchObject(ada)
+      await Promise.all([sessions.close(), others.close(), open.close(), elsewhere.close()])
+      await server.stop()
     })
   })
 

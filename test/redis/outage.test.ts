@@ -188,15 +188,5 @@ describeEngine('redis', 'an outage of Redis is not a logout', () => {
       await server.cli('CONFIG', 'SET', 'key-load-delay', '0')
       expect(await back(session)).toMatchObject({ user: { id: 42n } })
     })
-
-    it.concurrent('without its script cache: loads the scripts again by itself', async test => {
-      const { server, sessions } = await setUp(name, test)
-      const session = await sessions.create(ada)
-      await server.cli('SCRIPT', 'FLUSH')
-      expect(await sessions.update(session, { n: 1 })).toMatchObject({ data: { n: 1 } })
-      await server.cli('SCRIPT', 'FLUSH')
-      await sessions.destroy(session)
-      expect(await sessions.get(session.secret)).toBe(null)
-    })
   })
 })

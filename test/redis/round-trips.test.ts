@@ -1,29 +1,10 @@
 import { SessionManager } from 'coatcheck'
-import { type NodeRedisClient, RedisStore } from 'coatcheck/stores/redis'
+import { RedisStore } from 'coatcheck/stores/redis'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { type OpenClient, STANDALONE } from '../support/redis/clients.ts'
 import { HOUR, keyIn, recordOf, soon, T0, writeId } from '../support/redis/records.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { type RedisServer, startRedis } from '../support/services/redis.ts'
-
-/** The same client, counting how often it begins to wait: commands sent together are one round trip. */
-function counting(client: NodeRedisClient) {
-  let waiting = 0
-  const counted = {
-    isOpen: true,
-    isReady: true,
-    roundTrips: 0,
-    async sendCommand(args: string[]) {
-      if (waiting++ === 0) counted.roundTrips++
-      try {
-        return await client.sendCommand(args)
-      } finally {
-        waiting--
-      }
-    },
-  }
-  return counted
-}
 
 describeEngine('redis', 'what a request costs Redis', () => {
   let server: RedisServer
@@ -108,23 +89,5 @@ describeEngine('redis', 'what a request costs Redis', () => {
     await verb(record.key)
     const { evalsha, eval: eval_, mget } = await wire()
     expect({ evalsha, eval: eval_, mget }).toEqual({ evalsha: 1, eval: 0, mget: 0 })
-  })
-
-  // 500 sessions a script: a server that runs one serves nobody else.
-  it('ends 3,000 sessions of a user in 7 round trips, and lists them in 2', async () => {
-    const client = counting(open.client as NodeRedisClient)
-    const counted = new RedisStore(client, { allowEviction: true })
-    await counted.deleteUser('1', { minPasswordVersionUntil: T0 }, { now: T0, deadline: soon() })
-    const records = Array.from({ length: 3000 }, () => recordOf(store, '5', { passwordVersion: 2 }))
-    for (let i = 0; i < records.length; i += 500)
-      await Promise.all(records.slice(i, i + 500).map(record => store.create(record, { now: T0, deadline: soon() })))
-    client.roundTrips = 0
-    expect(await counted.listUser('5', 'session', { now: T0, deadline: soon() })).toHaveLength(3000)
-    expect(client.roundTrips).toBe(2)
-    client.roundTrips = 0
-    const options = { minPasswordVersion: 2, minPasswordVersionUntil: T0 + HOUR }
-    expect(await counted.deleteUser('5', options, { now: T0, deadline: soon() })).toBe(3000)
-    expect(client.roundTrips).toBe(7)
-    expect(await store.listUser('5', 'session', { now: T0, deadline: soon() })).toEqual([])
   })
 })

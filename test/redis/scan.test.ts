@@ -1,6 +1,5 @@
 import type { SessionRecord } from 'coatcheck/custom-store'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { createClient } from 'redis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from '../support/redis/clients.ts'
 import { HOUR, keyIn, recordOf, soon, T0 } from '../support/redis/records.ts'
@@ -98,26 +97,6 @@ describeEngine('redis', 'a walk over one server', () => {
     await other.close()
   })
 
-  it('meets what stands there all the time, however much is made and ended meanwhile', async () => {
-    await server.cli('FLUSHALL')
-    const store = new RedisStore(open.client)
-    const records = await fill(store, 500)
-    const made: SessionRecord[] = []
-    const { records: found, forwards } = await walk(
-      () => store,
-      10,
-      async page => {
-        // The table of Redis grows, and shrinks again.
-        if (page < 20) made.push(...(await fill(store, 100)))
-        else for (const { key } of made.splice(0, 100)) await store.delete(key, at())
-        const old = records.filter(({ userId }) => userId !== null)[page]!
-        if (page < 30)
-          await store.replace(old.key, 1, recordOf(store, old.userId), { forward: { salt: '', until: T0 } }, at())
-      },
-    )
-    for (const { key } of records) expect(found.has(key) || forwards.has(key)).toBe(true)
-  })
-
   it('begins again where the server was started again, whose cursors mean something else', async () => {
     await server.cli('FLUSHALL')
     const store = new RedisStore(open.client)
@@ -148,34 +127,6 @@ describeEngine('redis', 'a walk over one server', () => {
       await expect(scan).rejects.toThrow(/^cursor: expected null, or the next of the page before, got "/)
     },
   )
-
-  it('needs a right of its own, and says so without it', async () => {
-    await server.cli('ACL', 'SETUSER', 'web', 'reset', 'on', '>secret', '~*', '+@all', '-scan')
-    const client = createClient({ url: server.url.replace('//', '//web:secret@') }).on('error', () => {})
-    await client.connect()
-    const store = new RedisStore(client)
-    await store.create(recordOf(store, '1'), at())
-    await expect(store.scan(null, 10, at())).rejects.toMatchObject({
-      code: 'ERR_SESSION_STORE',
-      outcome: 'not-applied',
-      cause: { message: expect.stringMatching(/can't run this command|NOPERM/) },
-    })
-    client.destroy()
-  })
-
-  it('ends within its time on a server that answers nothing, and sends nothing to one that is away', async () => {
-    const away = await startRedis()
-    const { client, close } = await STANDALONE['node-redis 6']!(away.url)
-    const store = new RedisStore(client)
-    await store.scan(null, 10, at())
-    await away.kill()
-    await until('the client noticing', () => {
-      if ((client as { isReady?: boolean }).isReady) throw new Error('still there')
-    })
-    await expect(store.scan(null, 10, at())).rejects.toMatchObject({ operation: 'scan', outcome: 'not-applied' })
-    await close()
-    await away.stop()
-  })
 })
 
 describeEngine('redis', 'a walk while masters change', () => {

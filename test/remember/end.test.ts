@@ -28,17 +28,6 @@ describe.each(Object.entries(WAYS))('%s', (_, { options, before, end }) => {
       }
     expect(failures).toBeGreaterThan(9)
   })
-
-  it('leaves nothing of it where the store fails twice', async () => {
-    for (const first of times(6))
-      for (const second of times(6)) {
-        const at = await setUp(options)
-        await before?.(at)
-        for (const place of [first, second]) await end(at.failing(place, faults.rejectsAfter), at).catch(() => {})
-        await end(at.node(), at)
-        expect(await at.left(), `failing at call ${first}, then ${second}`).toEqual([])
-      }
-  })
 })
 
 it('a theft is told, once unless the store fails in the call that deletes the series', async () => {

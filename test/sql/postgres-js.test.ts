@@ -166,24 +166,6 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
       }
     }))
 
-  it('says that nothing was applied where there is no connection, and names the reason to the log alone', async () => {
-    const store = new PostgresStore(server.postgresJs({ port: 1, backoff: () => 0.02 }))
-    const codeOf = (error: unknown): unknown => {
-      const { code, cause } = error as { code?: unknown; cause?: unknown }
-      return cause === undefined ? code : codeOf(cause)
-    }
-    const calls = [
-      () => store.create(record(), { now: NOW, deadline: within(5000) }),
-      () => store.deleteUser('42', { minPasswordVersionUntil: NOW }, { now: NOW, deadline: within(5000) }),
-    ]
-    for (const call of calls) {
-      const error = await failure(call())
-      expect(error.outcome).toBe('not-applied')
-      expect(codeOf(error)).toBe('ECONNREFUSED')
-      expect(error.message).not.toMatch(/ECONN|127/)
-    }
-  })
-
   it('cancels what was given up, again if the request is lost; if it meets no server, its caller alone is told', () =>
     survive(async () => {
       let connections = 0

@@ -6,7 +6,7 @@ import { PostgresStore } from 'coatcheck/stores/postgres'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { soon, within } from '../support/deadlines.ts'
+import { soon } from '../support/deadlines.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { type MariadbDatabase, sharedMariadb } from '../support/services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../support/services/postgres.ts'
@@ -100,16 +100,6 @@ function sharedReads(open: () => Client) {
       await release()
     }
     expect(await readAll(store, records)).toEqual(records)
-  })
-
-  it('wait as long as the one who has the most time', async () => {
-    const { store, locks } = open()
-    const [one] = (await put(store, 1)) as [SessionRecord]
-    const release = await locks.hold()
-    const [patient] = [soon(), within(100)].map(async deadline => store.read(one.key, { now: NOW, deadline }))
-    await new Promise(resolve => setTimeout(resolve, 200))
-    await release()
-    expect(await patient).toEqual(one)
   })
 }
 

@@ -221,13 +221,6 @@ describeEngine('libsql', 'a sweep in batches', () => {
     expect(batches).toEqual([250, 250, 100, 0, 1, 0])
     expect(turns).toBeGreaterThanOrEqual(3)
   })
-
-  it('asks for no more than it may remove', async () => {
-    const { store, batches } = await filled(600)
-    expect(await store.sweep!(300, CALL)).toBe(300)
-    expect(await store.sweep!(0, CALL)).toBe(0)
-    expect(batches).toEqual([250, 50])
-  })
 })
 
 describeEngine('libsql', 'a migration of SQLite', () => {

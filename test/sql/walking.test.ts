@@ -1,11 +1,8 @@
 // Pages of a walk over all that is stored, and a count of it.
 import type { Store } from 'coatcheck'
 import type { SessionRecord } from 'coatcheck/custom-store'
-import { PostgresStore } from 'coatcheck/stores/postgres'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
-import type pg from 'pg'
 import { beforeEach, expect, it } from 'vitest'
-import { within } from '../support/deadlines.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { openSqlite } from '../support/services/sqlite.ts'
 import { DIALECTS, keyOf, onEach, type SqlStore } from './databases.ts'
@@ -52,18 +49,6 @@ onEach(DIALECTS, 'a walk over', (get, name) => {
     expect(await walk(store, 1e9)).toHaveLength(1003)
     for (const limit of [0, -1]) expect((await store.scan(keyOf(1000), limit, call)).records).toHaveLength(1)
   })
-
-  if (name === 'PostgreSQL') {
-    it.each(['scan', 'count'] as const)('ends a %s at the server when its caller has given it up', async verb => {
-      const { locks, pool } = get()
-      const store = new PostgresStore(pool as pg.Pool)
-      const release = await locks.hold()
-      const timed = { now: NOW, deadline: within(200) }
-      const asked = verb === 'scan' ? store.scan(null, 10, timed) : store.count(timed)
-      await expect(asked).rejects.toMatchObject({ operation: verb, outcome: 'not-applied' })
-      await locks.nothingWaits().finally(release)
-    })
-  }
 
   if (name === 'MariaDB')
     it('is the only way to count: the server would read the whole table for it', () => {

@@ -27,10 +27,14 @@ const environment = (env: Readonly<Record<string, string>> = {}) => {
   return { ...rest, ...env }
 }
 
-/** Runs the command to its end, in this process. `null` for an answer: no one is there to be asked. */
+/** Runs the command to its end, in this process. `null` for an answer: no one is there to be asked. Not read: its output is closed at once. */
 export async function runCommand(
   argv: readonly string[],
-  { env = {}, answer = null }: { env?: Readonly<Record<string, string>>; answer?: string | null } = {},
+  {
+    env = {},
+    answer = null,
+    isRead = true,
+  }: { env?: Readonly<Record<string, string>>; answer?: string | null; isRead?: boolean } = {},
 ): Promise<Ran> {
   const written = { out: '', err: '' }
   const stream = (name: 'out' | 'err') => {
@@ -38,7 +42,7 @@ export async function runCommand(
       on: () => made,
       write(text: string, done?: unknown) {
         written[name] += text
-        if (typeof done === 'function') done()
+        if (typeof done === 'function') done(isRead ? null : Object.assign(new Error('EPIPE'), { code: 'EPIPE' }))
         return true
       },
     }

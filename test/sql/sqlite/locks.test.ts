@@ -4,7 +4,6 @@ import type { Store } from 'coatcheck'
 import type { SessionRecord } from 'coatcheck/custom-store'
 import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { collectGarbage } from '../../support/collect-garbage.ts'
 import { soon, within } from '../../support/deadlines.ts'
 import { failure } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
@@ -218,29 +217,5 @@ describeEngine('libsql', 'calls that wait for the lock of a file', () => {
     other.exec('COMMIT')
     await pass(150)
     expect(await waiting).toBe('updated')
-  })
-
-  it('leave nothing of 10,000 that were given up while the file is still locked', async () => {
-    const { store, other } = await open('DELETE')
-    // Thousands of timers are beyond those that tests move.
-    vi.useRealTimers()
-    const heap = () => {
-      collectGarbage()
-      return process.memoryUsage().heapUsed / 1e6
-    }
-    const giveUpMany = async (count: number, ms: number) => {
-      const when = { now: NOW, deadline: within(ms) }
-      const calls = Array.from({ length: count }, async (_, number) =>
-        number % 2 === 0 ? store.read(newKey(), when) : store.update(newKey(), 1, change(), when),
-      )
-      return (await Promise.allSettled(calls)).filter(({ status }) => status === 'rejected').length
-    }
-    other.exec('BEGIN EXCLUSIVE')
-    await giveUpMany(100, 100)
-    const before = heap()
-    expect(await giveUpMany(10_000, 1000)).toBe(10_000)
-    expect(heap() - before).toBeLessThan(10)
-    other.exec('COMMIT')
-    expect(await store.read(newKey(), at())).toBe(null)
   })
 })

@@ -1,49 +1,16 @@
-// Redis as those run it who may lose nothing: a log that is on the disk before a write is acknowledged. And Redis over TLS.
+// Redis over TLS: with a certificate that the client knows, and with one of another authority.
 import { modelTest } from 'coatcheck/custom-store/testing'
 import { RedisStore } from 'coatcheck/stores/redis'
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { type OpenClient, STANDALONE } from '../support/redis/clients.ts'
-import { HOUR, recordOf, soon, T0 } from '../support/redis/records.ts'
+import type { OpenClient } from '../support/redis/clients.ts'
+import { recordOf, T0 } from '../support/redis/records.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { freePort } from '../support/services/process.ts'
 import { type RedisServer, startRedis } from '../support/services/redis.ts'
 import { type Certificate, makeCertificate } from '../support/services/tls.ts'
-
-const ALWAYS = ['--appendonly', 'yes', '--appendfsync', 'always']
-
-describeEngine('redis', 'a Redis that writes each command to its log', () => {
-  it('has after a crash what was acknowledged before, and nothing that had ended', async () => {
-    const server = await startRedis(ALWAYS)
-    const { client, close } = await STANDALONE['ioredis 6']!(server.url)
-    const store = new RedisStore(client)
-    const records = Array.from({ length: 60 }, (_, i) => recordOf(store, `${i % 20}`))
-    await Promise.all(records.map(record => store.create(record, { now: T0, deadline: soon() })))
-    const [ended, everywhere, kept] = [
-      records.slice(0, 10),
-      records.filter((_, i) => i % 20 === 19),
-      records.slice(10, 19),
-    ]
-    await Promise.all(ended.map(({ key }) => store.delete(key, { now: T0, deadline: soon() })))
-    await store.deleteUser(
-      '19',
-      { minPasswordVersion: 1, minPasswordVersionUntil: T0 + HOUR },
-      { now: T0, deadline: soon() },
-    )
-    await server.kill()
-    await close()
-    await server.restart()
-    const after: OpenClient = await STANDALONE['ioredis 6']!(server.url)
-    const heir = new RedisStore(after.client)
-    for (const { key } of [...ended, ...everywhere]) expect(await heir.read(key, { now: T0 })).toBeNull()
-    for (const { key } of kept) expect(await heir.read(key, { now: T0 })).not.toBeNull()
-    expect(await heir.create(recordOf(heir, '19'), { now: T0 })).toBe('stale-login')
-    await after.close()
-    await server.stop()
-  })
-})
 
 describeEngine('redis', 'a Redis over TLS', () => {
   let server: RedisServer
