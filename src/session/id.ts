@@ -1,4 +1,5 @@
-import { createHash, createHmac, hash as hashOnce, randomUUID } from 'node:crypto'
+// As a whole, because Node.js before 20.12 has no `hash`: a name that is missing would keep the package from loading.
+import * as crypto from 'node:crypto'
 import { isRecordKey } from '../contract/record.ts'
 
 // Brands by name, not by symbol: the declarations for ESM and for CommonJS would each have a symbol of their own.
@@ -23,9 +24,9 @@ export const sessionId = (value: string | null | undefined): SessionId | null =>
   typeof value === 'string' && isId(value) ? value : null
 
 const digest: (algorithm: 'sha256' | 'sha512', text: string) => string =
-  typeof hashOnce === 'function' // from Node 20.12
-    ? (algorithm, text) => hashOnce(algorithm, text, 'base64url')
-    : (algorithm, text) => createHash(algorithm).update(text).digest('base64url')
+  typeof crypto.hash === 'function' // from Node 20.12
+    ? (algorithm, text) => crypto.hash(algorithm, text, 'base64url')
+    : (algorithm, text) => crypto.createHash(algorithm).update(text).digest('base64url')
 const sha256 = (text: string): string => digest('sha256', text)
 
 /**
@@ -35,9 +36,10 @@ const sha256 = (text: string): string => digest('sha256', text)
  * SHA-256 is one of 16 only.
  */
 const draw = (length: number): string =>
-  digest('sha512', `${randomUUID()}${randomUUID()}${performance.now()} ${Date.now()}`).slice(0, length)
+  digest('sha512', `${crypto.randomUUID()}${crypto.randomUUID()}${performance.now()} ${Date.now()}`).slice(0, length)
 
-export const hmac = (key: string, text: string): string => createHmac('sha256', key).update(text).digest('base64url')
+export const hmac = (key: string, text: string): string =>
+  crypto.createHmac('sha256', key).update(text).digest('base64url')
 export const hashOf = sha256
 
 /** A new session ID: the shard (random unless given) and 240 random bits. @throws what the generator throws */

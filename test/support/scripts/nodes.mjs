@@ -11,6 +11,10 @@ import { table } from './table.mjs'
 import { root, vitest } from './vitest.mjs'
 
 const MAJORS = ['20', '22', '24', '26']
+/** The oldest release that `engines` of package.json allows: it lacks names that later ones export. */
+const OLDEST = '20.0'
+const LOAD_ALL = `for (const path of Object.keys(require('coatcheck/package.json').exports))
+  if (path !== './package.json') { require('coatcheck' + path.slice(1)); import('coatcheck' + path.slice(1)) }`
 // What needs no server, and the packed package as each Node.js and its package managers install and load it. The examples
 // are walked through on one version: they stand on what the others test.
 const PROJECTS = ['guarantees', 'libraries', 'package', 'process', 'rules'].flatMap(name => ['--project', name])
@@ -69,6 +73,12 @@ for (const major of majors) {
   failed ||= !ok
   rows.push([major, node.version, `${sum.passed}`, `${sum.failed}`, `${sum.skipped}`, ok ? 'ok' : 'FAILED'])
 }
+const oldest = fetchNode(OLDEST)
+const loading = oldest && spawnSync(oldest.binary, ['--eval', LOAD_ALL], { cwd: root, encoding: 'utf8' })
+if (loading?.status !== 0) {
+  failed = true
+  console.error(`Node ${OLDEST} does not load each subpath: ${loading?.stderr ?? 'it could not be fetched'}`)
+} else console.log(`Node ${oldest?.version} loads each subpath, by import and by require.`)
 if (process.env.COATCHECK_RESULTS === undefined) rmSync(results, { recursive: true })
 console.log(`\n${table(rows)}\n`)
 process.exitCode = failed ? 1 : 0
