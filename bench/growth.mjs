@@ -32,6 +32,27 @@ export function growthOf(sizes, costs) {
 
 const cost = (/** @type {number} */ value) => (value < 10 ? fixed(value, 1) : whole(value))
 
+/** A row for each kind of work, a column for each store: the cost at the first size and at the last. @param {readonly { store: string, row: Row }[]} all */
+function pageTable(all) {
+  const stores = [...new Set(all.map(({ store }) => store))]
+  const works = Object.entries(PARTS).flatMap(([part, what]) =>
+    [...new Set(all.filter(({ row }) => row.part === part).map(({ row }) => row.title))].sort().map(title => {
+      const of = all.filter(({ row }) => row.part === part && row.title === title)
+      const cells = stores.map(name => {
+        const row = of.find(({ store }) => store === name)?.row
+        if (row === undefined) return '–'
+        const ends = `${cost(Number(row.costs[0]))} → ${cost(Number(row.costs.at(-1)))}`
+        return growthOf(row.sizes, row.costs) === '**more**' ? `**${ends}**` : ends
+      })
+      const [{ sizes = [] } = {}] = of.map(({ row }) => row)
+      const words = new Set(of.map(({ row }) => growthOf(row.sizes, row.costs).replaceAll('*', '')))
+      const word = ['more', 'linear', 'flat'].find(each => words.has(/** @type {'flat'} */ (each))) ?? ''
+      return [`${title}, ${whole(Number(sizes[0]))} → ${whole(Number(sizes.at(-1)))} ${what}`, ...cells, word]
+    }),
+  )
+  return table(['', ...stores, 'grows'], works)
+}
+
 /** @param {boolean} isQuick @param {boolean} isWritten @param {readonly string[]} heading */
 export async function benchGrowth(isQuick, isWritten, heading) {
   /** @type {{ store: string, row: Row }[]} */
@@ -48,12 +69,13 @@ export async function benchGrowth(isQuick, isWritten, heading) {
   for (const [part, what] of Object.entries(PARTS)) {
     const own = all.filter(({ row }) => row.part === part).sort((a, b) => (a.row.title < b.row.title ? -1 : 1))
     if (own.length === 0) continue
-    blocks[part] = table(
+    const shown = table(
       [what, ...(own[0]?.row.sizes ?? []).map(whole), 'grows'],
       own.map(({ store, row }) => [`${row.title}: ${store}`, ...row.costs.map(cost), growthOf(row.sizes, row.costs)]),
     )
-    console.log(`\n### More ${what}, microseconds a call\n\n${blocks[part]}`)
+    console.log(`\n### More ${what}, microseconds a call\n\n${shown}`)
   }
+  blocks.table = pageTable(all)
   const bytes = []
   for (const who of FOOTPRINTS)
     bytes.push(`${who} ${whole((await measure('footprint.mjs', who, isQuick ? '10000' : '1000000')).bytes)}`)

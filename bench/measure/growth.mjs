@@ -165,7 +165,7 @@ async function chainIds() {
       }
       const each = (/** @type {string} */ title, /** @type {(chain: any) => Promise<unknown>} */ call) =>
         time('ids', title, size, chains.length, at => call(chains[at]))
-      await each('the last of them', ({ last }) => sessions.regenerate(last, { grace: '2m' }))
+      await each('one more new ID', ({ last }) => sessions.regenerate(last, { grace: '2m' }))
       await each('get by the first ID', ({ first }) => sessions.get(first))
       await each('logout by the first ID', ({ first }) => sessions.destroy(first))
     }
