@@ -1,8 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import { createContext, runInContext } from 'node:vm'
 import { SessionError } from 'coatcheck'
+import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { jsonCodec } from '../../../src/data/codec.ts'
+import { anyText } from '../../support/any-text.ts'
 
 const cycle: Record<string, unknown> = { a: {} }
 cycle.a = { back: cycle }
@@ -80,6 +82,63 @@ it('-0 becomes 0, as JSON.stringify writes it, and an undefined member is an abs
   const data = { n: -0, list: [-1, 1e21], absent: undefined, '"quoted"\ud800': '-0' }
   const kept = { n: 0, list: [-1, 1e21], '"quoted"\ud800': '-0' }
   expect(isDeepStrictEqual(jsonCodec.decode(jsonCodec.encode(data)), kept)).toBe(true)
+})
+
+it('nothing else changes without a word: what is accepted is deep-strict-equal to what comes back', () => {
+  const decorate = (value: unknown, how: number): unknown => {
+    if (!Array.isArray(value)) return value
+    if (how === 1) return Object.assign(value, { [Symbol('s')]: 1 })
+    if (how === 2) return Object.assign(value, { name: 1 })
+    if (how === 3) return Object.defineProperty(value, 'hidden', { value: 1 })
+    if (how === 4) return Object.setPrototypeOf(value, class Mine extends Array {}.prototype)
+    if (how === 5) return delete value[0] && Object.assign(value, { name: 1 })
+    return value
+  }
+  const { node } = fc.letrec<{ node: unknown }>(tie => ({
+    node: fc.oneof(
+      { depthSize: 'medium' },
+      fc.oneof(
+        fc.double().map(number => (number === 0 ? 0 : number)),
+        fc.integer(),
+        anyText(),
+        fc.boolean(),
+        fc.constant(null),
+      ),
+      fc.tuple(fc.array(tie('node'), { maxLength: 4 }), fc.nat({ max: 20 })).map(([list, how]) => decorate(list, how)),
+      fc.dictionary(anyText(), tie('node'), { maxKeys: 4, noNullPrototype: true }),
+      { weight: 1, arbitrary: fc.anything({ withSparseArray: true, withBoxedValues: true, values: [fc.integer()] }) },
+    ),
+  }))
+  let [accepted, decorated] = [0, 0]
+  fc.assert(
+    fc.property(node, value => {
+      let text: string
+      try {
+        text = jsonCodec.encode({ value })
+      } catch (error) {
+        expect(error).toBeInstanceOf(SessionError)
+        decorated += 1
+        return
+      }
+      accepted += 1
+      expect(isDeepStrictEqual(jsonCodec.decode(text), { value })).toBe(true)
+    }),
+    { numRuns: 200 },
+  )
+  expect(accepted).toBeGreaterThan(40)
+  expect(decorated).toBeGreaterThan(5)
+})
+
+it('every JSON document that is an object is accepted, but for the forbidden keys', () => {
+  fc.assert(
+    fc.property(fc.dictionary(anyText(), fc.jsonValue({ maxDepth: 5 })), data => {
+      fc.pre(!/"(__proto__|constructor)":/.test(JSON.stringify(data)))
+      // fast-check makes objects without a prototype too.
+      expect(jsonCodec.decode(jsonCodec.encode(data))).toEqual(JSON.parse(JSON.stringify(data)))
+      expect(jsonCodec.encode(data)).toBe(JSON.stringify(data))
+    }),
+    { numRuns: 300 },
+  )
 })
 
 it.each(['\0', '\ud800', 'a\udc00', '\u2028', '</script>', '😀', String.fromCharCode(...Array(256).keys())])(

@@ -1,46 +1,151 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { corruption } from '../../../src/contract/record.ts'
 import { FORWARD_LIFETIME, type SessionRecord } from '../../../src/contract/store.ts'
 import { decode, encodeForward, encodeRecord, live, text } from '../../../stores/redis/format.ts'
 import { HOUR, T0 } from '../../support/redis/records.ts'
 
-const KEY = `abc${'x'.repeat(43)}`
-const RECORD: SessionRecord = {
-  key: KEY,
-  kind: 'session',
-  parent: null,
-  userId: '42',
-  userName: 'ada lovelace',
-  passwordVersion: 7,
-  data: '{}',
-  version: 3,
-  writeId: 'Zk1vX0bq7TnE',
-  createdAt: 1,
-  seenAt: 2,
-  expiresAt: 3,
-  absoluteExpiresAt: 4,
+const character = fc.constantFrom(...'abcXYZ019_-')
+const keys = fc.string({ unit: character, minLength: 46, maxLength: 46 })
+const instants = fc.oneof(
+  fc.integer({ min: 0, max: 8_640_000_000_000_000 }),
+  fc.integer({ min: -3, max: 50 }).map(hours => T0 + hours * HOUR),
+  fc.integer({ min: -90, max: 90 }).map(minutes => T0 + minutes * 60_000),
+  fc.integer({ min: -9000, max: 9000 }).map(ms => T0 + ms),
+)
+const words = fc.oneof(fc.string({ unit: 'grapheme', minLength: 1 }), fc.constantFrom('-', '%', ' ', 'a b', '-1', '\n'))
+const records: fc.Arbitrary<SessionRecord> = fc
+  .record({
+    kind: fc.constantFrom('session' as const, 'remember' as const),
+    parent: fc.option(keys),
+    user: fc.option(fc.tuple(words, fc.oneof(words, fc.constant('')))),
+    passwordVersion: fc.option(fc.integer({ min: 0, max: 0xffff_ffff })),
+    data: fc.oneof(fc.string({ unit: 'grapheme' }), fc.constant('{"a":\n 1}')),
+    version: fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),
+    writeId: fc.string({ unit: character, minLength: 8, maxLength: 32 }),
+    createdAt: instants,
+    seenAt: instants,
+    expiresAt: instants,
+    absoluteExpiresAt: instants,
+  })
+  .map(({ user, ...rest }) => ({
+    ...rest,
+    key: `abc${'x'.repeat(43)}`,
+    userId: user === null ? null : user[0],
+    userName: user === null ? null : user[1],
+  }))
+
+const whole = (text: string) => {
+  if (!/^(0|[1-9][0-9]{0,15})$/.test(text)) throw new Error('a number is malformed')
+  return Number(text)
 }
+const orNull = <T>(text: string, read: (text: string) => T) => (text === '-' ? null : read(text))
+
+/** The rules of the header line field by field, without regard to speed: a record, or `null` for what is none. */
+function plainly(key: string, value: string): SessionRecord | null {
+  try {
+    const end = value.indexOf('\n')
+    const fields = value.slice(0, end).split(' ')
+    if (end < 0 || fields.length !== 12) return null
+    const [kind, version, writeId, created, seen, expires, absolute, kept, password, parent, user, name] = fields as [
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+    ]
+    if (kind !== 's' && kind !== 'r') return null
+    if (!/^[0-9]+$/.test(kept)) return null
+    const record: SessionRecord = {
+      key,
+      kind: kind === 's' ? 'session' : 'remember',
+      parent: orNull(parent, text => text),
+      userId: orNull(user, decodeURIComponent),
+      userName: orNull(name, decodeURIComponent),
+      passwordVersion: orNull(password, whole),
+      data: value.slice(end + 1),
+      version: whole(version),
+      writeId,
+      createdAt: whole(created),
+      seenAt: whole(seen),
+      expiresAt: whole(expires),
+      absoluteExpiresAt: whole(absolute),
+    }
+    return corruption(record) === null ? record : null
+  } catch {
+    return null
+  }
+}
+
 const FIELDS = 's 3 Zk1vX0bq7TnE 1 2 3 4 0 7 - 42 ada%20lovelace'.split(' ')
-/** The line of `RECORD` with another text in place of this field. */
+/** A line with another text in place of this field. */
 const line = (place: number, text: string) => `${FIELDS.toSpliced(place, 1, text).join(' ')}\n{}`
 
-// test/proof/fuzz draws records and lines by lot, and asks a second implementation of these rules.
 describe('the text of a session in Redis', () => {
   it('is one line for people, and the data', () => {
-    expect(encodeRecord(RECORD)).toBe(`${FIELDS.join(' ')}\n{}`)
+    const record: SessionRecord = {
+      key: `abc${'x'.repeat(43)}`,
+      kind: 'session',
+      parent: null,
+      userId: '42',
+      userName: 'ada lovelace',
+      passwordVersion: 7,
+      data: '{}',
+      version: 3,
+      writeId: 'Zk1vX0bq7TnE',
+      createdAt: 1,
+      seenAt: 2,
+      expiresAt: 3,
+      absoluteExpiresAt: 4,
+    }
+    expect(encodeRecord(record)).toBe(`${FIELDS.join(' ')}\n{}`)
   })
 
-  it.each<Partial<SessionRecord>>([
-    { kind: 'remember', parent: KEY },
-    { userId: null, userName: null, passwordVersion: null },
-    { userId: '-', userName: '' },
-    { userId: '-1', userName: 'a b\n% é😀' },
-    { passwordVersion: 0xffff_ffff, version: Number.MAX_SAFE_INTEGER },
-    { data: '' },
-    { data: '{"a":\n 1}' },
-    { createdAt: 0, seenAt: T0, expiresAt: T0 - HOUR, absoluteExpiresAt: 8_640_000_000_000_000 },
-  ])('brings back a record as it was: %j', change => {
-    const record = { ...RECORD, ...change }
-    expect(decode(KEY, encodeRecord(record))).toEqual(record)
+  it('brings back each record as it was', () => {
+    fc.assert(
+      fc.property(records, record => {
+        expect(decode(record.key, encodeRecord(record))).toEqual(record)
+      }),
+    )
+  })
+
+  it('is refused wherever a field breaks its rule, and read as the rules say otherwise', () => {
+    const piece = fc.constantFrom(
+      ...' \n\t-+0159smhdrfxp%{}é',
+      '%20',
+      '%E2%82',
+      '00',
+      ' - ',
+      '9'.repeat(16),
+      'NaN',
+      '1e3',
+      '0x1',
+    )
+    const changes = fc.array(fc.tuple(fc.nat(), fc.nat({ max: 3 }), piece), { minLength: 1, maxLength: 3 })
+    let sound = 0
+    fc.assert(
+      fc.property(records, changes, (record, edits) => {
+        let value = encodeRecord(record)
+        for (const [where, cut, text] of edits) {
+          const at = where % (value.length + 1)
+          value = value.slice(0, at) + text + value.slice(at + cut)
+        }
+        if (/^[fx] /.test(value)) return
+        const expected = plainly(record.key, value)
+        if (expected === null) expect(decode(record.key, value)).toEqual({ corrupt: expect.stringMatching(/\S/) })
+        else expect(decode(record.key, value)).toEqual(expected)
+        if (expected !== null) sound += 1
+      }),
+      { numRuns: 3000 },
+    )
+    expect(sound).toBeGreaterThan(50)
   })
 
   it.each([
@@ -62,28 +167,31 @@ describe('the text of a session in Redis', () => {
     ['a name without a user', line(10, '-')],
     ['a user ID cut in the middle of a character', line(10, '%E2%82')],
   ])('is refused where it is %s', (_, value) => {
-    expect(decode(KEY, value)).toEqual({ corrupt: expect.stringMatching(/\S/) })
+    expect(decode(`abc${'x'.repeat(43)}`, value)).toEqual({ corrupt: expect.stringMatching(/\S/) })
   })
 
   it('takes no longer to refuse where it is long and never ends its line', () => {
     for (const value of ['s 1 '.repeat(100_000), `s 1 ${'x'.repeat(400_000)}`, '0'.repeat(400_000)])
-      expect(decode(KEY, value)).toEqual({ corrupt: expect.any(String) })
+      expect(decode(`abc${'x'.repeat(43)}`, value)).toEqual({ corrupt: expect.any(String) })
   })
 })
 
 describe('the text of a forward in Redis', () => {
+  const key = `abc${'x'.repeat(43)}`
   const movedTo = `abc${'y'.repeat(43)}`
 
   it('brings back where it leads, its salt and its end, and is kept for longer', () => {
-    for (const [salt, until, now] of [
-      ['a b', T0, T0 + HOUR],
-      ['', T0 + HOUR, T0],
-    ] as const) {
-      const found = decode(KEY, encodeForward(movedTo, { salt, until }, now)) as Parameters<typeof live>[0]
-      const kept = T0 + HOUR + FORWARD_LIFETIME
-      expect(live(found, kept - 1)).toEqual({ movedTo, salt, until })
-      expect(live(found, kept)).toBe(null)
-    }
+    const salts = fc.oneof(words, fc.constant(''))
+    const until = fc.integer({ min: 0, max: T0 + HOUR })
+    fc.assert(
+      fc.property(keys, salts, until, fc.integer({ min: 0, max: T0 }), (to, salt, until, now) => {
+        const value = encodeForward(to, { salt, until }, now)
+        const found = decode(key, value) as Exclude<ReturnType<typeof decode>, { corrupt: string }>
+        const kept = Math.max(now, until) + FORWARD_LIFETIME
+        expect(live(found, kept - 1)).toEqual({ movedTo: to, salt, until })
+        expect(live(found, kept)).toBe(null)
+      }),
+    )
   })
 
   it('is written as people read it', () => {
@@ -110,15 +218,16 @@ describe('the text of a forward in Redis', () => {
       `f ${movedTo.slice(1)}! 5 9 salt`,
       `f  5 9 salt`,
     ])
-      expect(decode(KEY, value), value).toEqual({ corrupt: expect.any(String) })
+      expect(decode(key, value), value).toEqual({ corrupt: expect.any(String) })
   })
 })
 
 describe('what is in the place of a session in Redis', () => {
   it('is no session where it has ended for a login on another shard', () => {
-    for (const value of ['x writeid123', 'x ']) expect(decode(KEY, value)).toBeNull()
+    const key = `abc${'x'.repeat(43)}`
+    for (const value of ['x writeid123', 'x ']) expect(decode(key, value)).toBeNull()
     for (const value of ['x', 'p a', 'f', ' x a', 's x p f ', 'xx a', ''])
-      expect(decode(KEY, value), value).toEqual({ corrupt: expect.stringContaining('header line') })
+      expect(decode(key, value), value).toEqual({ corrupt: expect.stringContaining('header line') })
   })
 
   it('is read the same from a Buffer', () => {

@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { USER_ID_FORMATS, type UserIds } from '../../../src/session/users.ts'
 import { quote } from '../../../src/text/quote.ts'
@@ -52,6 +53,10 @@ it.each([
 
 it('bigint IDs are exact from 0 to 2^64-1, in and out; a safe integer is the same user', () => {
   for (const id of BOUNDARY_IDS) expect(bigint.fromText(bigint.toText(id))).toBe(id)
+  fc.assert(
+    fc.property(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), id => bigint.fromText(bigint.toText(id)) === id),
+    { numRuns: 1000 },
+  )
   for (const id of [0, -0, 1, 42, Number.MAX_SAFE_INTEGER]) expect(bigint.toText(id)).toBe(bigint.toText(BigInt(id)))
   expect(number.toText(-0)).toBe('0')
 })

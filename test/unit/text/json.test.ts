@@ -1,5 +1,16 @@
+import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { bigintReplacer, stringify } from '../../../src/text/json.ts'
+import { anyText } from '../../support/any-text.ts'
+
+const ODD = {
+  withBoxedValues: true,
+  withDate: true,
+  withMap: true,
+  withNullPrototype: true,
+  withSparseArray: true,
+  withTypedArray: true,
+}
 
 const outcome = (make: () => unknown) => {
   try {
@@ -87,6 +98,15 @@ describe('stringify', () => {
     expect(outcome(() => stringify([angry]))).toEqual(outcome(() => JSON.stringify([angry])))
   })
 
+  it('agrees with JSON.stringify on any value without a bigint', () => {
+    fc.assert(
+      fc.property(fc.anything(ODD), value => {
+        expect(stringify(value)).toBe(JSON.stringify(value))
+      }),
+      { numRuns: 150 },
+    )
+  })
+
   it('leaves text alone that looks like what stands for a bigint on the way', () => {
     const uuid = '01234567-89ab-4cde-8f01-23456789abcd'
     for (const given of [`${uuid}42`, `"${uuid}42"`, '42', '42n', '$1', "$&$'"]) {
@@ -94,6 +114,22 @@ describe('stringify', () => {
       const json = JSON.stringify(given)
       expect(stringify(value)).toBe(`{${json}:[${json},18446744073709551616]}`)
     }
+  })
+
+  it('writes JSON that any parser reads, bigints wherever they stand', () => {
+    const source = fc.letrec(tie => ({
+      value: fc.oneof({ depthSize: 'small' }, fc.bigInt(), anyText(), tie('list'), tie('record')),
+      list: fc.array(tie('value')),
+      record: fc.dictionary(fc.string(), tie('value')),
+    })).value
+    fc.assert(
+      fc.property(source, value => {
+        const json = stringify(value)
+        const plain = JSON.stringify(value, (_key, item) => (typeof item === 'bigint' ? Number(item) : item))
+        expect(JSON.parse(json)).toEqual(JSON.parse(plain))
+      }),
+      { numRuns: 150 },
+    )
   })
 })
 
@@ -146,5 +182,16 @@ describe('bigintReplacer', () => {
       key === 'password' ? undefined : bigintReplacer(key, value),
     )
     expect(json).toBe('{"id":42}')
+  })
+
+  it('makes JSON.stringify say what stringify says, about any value', () => {
+    const anything = fc.anything({ withBigInt: hasRawJson, ...ODD })
+    const small = fc.dictionary(fc.string(), fc.bigInt({ min: -(2n ** 53n) + 1n, max: 2n ** 53n - 1n }))
+    fc.assert(
+      fc.property(fc.oneof(anything, small), value => {
+        expect(JSON.stringify(value, bigintReplacer)).toBe(stringify(value))
+      }),
+      { numRuns: 150 },
+    )
   })
 })
