@@ -25,14 +25,13 @@ export const postgresChannel = (pool, name = 'ended_sessions') => ({
     const again = () => setTimeout(() => this.subscribe(listener).catch(again), 1000).unref()
     const own = await pool.connect()
     own.on('notification', (/** @type {{ payload: string }} */ { payload }) => listener(payload))
-    own.once('error', (/** @type {Error} */ error) => {
-      own.release(error)
-      again()
-    })
+    const broken = new Promise(resolve => own.on('error', resolve))
+    broken.then(error => own.release(error))
     await own.query(`LISTEN ${name}`).catch((/** @type {Error} */ error) => {
-      own.release(error) // a standby takes no LISTEN: each try would keep a connection of the pool
+      own.emit('error', error) // a standby takes no LISTEN: each try would keep a connection of the pool
       throw error
     })
+    broken.then(again)
   },
 })
 
