@@ -69,7 +69,7 @@ it.each<[string, () => unknown, string]>([
   ['rejects', () => Promise.reject(new Error('log is full')), 'log is full'],
   ['rejects with what cannot be shown', () => Promise.reject(unshowable), 'an object'],
   ['rejects with a promise of another realm', () => runInNewContext("Promise.reject('log is full')"), '"log is full"'],
-])('a listener that %s becomes a process warning, and the session goes on', async (_, onEvent, reason) => {
+])('a listener that %s is a process warning, and sessions begin and end all the same', async (_, onEvent, reason) => {
   const warnings: Error[] = []
   // Others of this thread may warn meanwhile.
   const onWarning = (warning: Error) => /^onEvent threw/.test(warning.message) && warnings.push(warning)
@@ -77,11 +77,12 @@ it.each<[string, () => unknown, string]>([
   const { sessions } = setUp({ onEvent })
   const session = await sessions.create()
   expect(await sessions.get(session.secret)).not.toBeNull()
+  await sessions.destroy(session)
+  expect(await sessions.get(session.secret)).toBeNull()
   await new Promise(resolve => setImmediate(resolve))
   process.off('warning', onWarning)
-  expect(warnings.map(({ name, message }) => [name, message])).toEqual([
-    ['CoatcheckWarning', `onEvent threw at 'created': ${reason}`],
-  ])
+  const told = ['created', 'destroyed'].map(type => `onEvent threw at '${type}': ${reason}`)
+  expect(warnings.map(({ name, message }) => [name, message])).toEqual(told.map(each => ['CoatcheckWarning', each]))
 })
 
 describe('a login that is refused is told', () => {
