@@ -1,10 +1,9 @@
 // What the pages list is compared with the sources.
 import { inspect } from 'node:util'
 import { DEFAULTS, presets, SessionError, type SessionErrorCode } from 'coatcheck'
-import { PostgresStore } from 'coatcheck/stores/postgres'
 import ts from 'typescript'
 import { describe, expect, it } from 'vitest'
-import { BLOCKS, PAGES, read, table } from '../../support/pages.ts'
+import { PAGES, read, table } from '../../support/pages.ts'
 
 const plain = (cell: string | undefined) => (cell ?? '').replace(/^\[(.*)\]\(.*\)$/, '$1').replaceAll('`', '')
 
@@ -53,11 +52,6 @@ const methods = (path: string, name: string) => [
       .filter(method => !/^[#[]/.test(method)),
   ),
 ]
-
-it('shows on the page of PostgreSQL the tables that PostgresStore.ddl() prints', () => {
-  const shown = BLOCKS.filter(({ language }) => language === 'sql').map(({ code }) => code.trim())
-  expect(shown).toContain(PostgresStore.ddl().trim())
-})
 
 describe('the page of options', () => {
   const page = 'docs/options.md'
