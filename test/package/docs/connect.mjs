@@ -1,4 +1,6 @@
 // @ts-nocheck: it stands around a block of docs/connect.md, which has the names that are not declared here.
+// biome-ignore-all lint/correctness/noUnusedVariables: the blocks use them
+// biome-ignore-all lint/correctness/noUnusedImports: the blocks use them
 import { SessionManager } from 'coatcheck'
 import { connectStore } from 'coatcheck/connect'
 import { RedisStore } from 'coatcheck/stores/redis'
