@@ -1,5 +1,5 @@
 // @ts-check
-// npm run bench -- [memory] [redis] [sql] [own] [growth] [details] [package] [sweep] [failover] [--quick]
+// npm run bench -- [memory] [redis] [sql] [--quick]
 // npm run bench -- --write: all stores, and from this one run the tables and the chart of docs/performance.md.
 // npm run bench -- own [redis] [sql]: sessions alone, in memory or above the clients of a database.
 // npm run bench -- own --write, own redis sql --write, growth --write, failover --write: its other tables.
@@ -15,23 +15,8 @@ import { install } from '../test/support/scripts/install.mjs'
 const here = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url))
 /** @type {Record<string, readonly string[]>} */
 const STORES = { memory: ['memory'], redis: ['redis'], sql: ['postgresql', 'mariadb', 'sqlite'] }
-/** Which options each takes. @type {Record<string, readonly string[]>} */
-const TAKES = {
-  memory: ['quick'],
-  redis: ['quick'],
-  sql: ['quick'],
-  own: ['write'],
-  growth: ['quick', 'write'],
-  details: [],
-  package: [],
-  // A million rows take their time: only where it is named.
-  sweep: [],
-  failover: ['write'],
-  compare: ['quick', 'write'],
-}
-const usage = `Usage: npm run bench -- ${Object.keys(TAKES)
-  .map(name => `[${name}]`)
-  .join(' ')} [--quick] [--write]; growth, compare and failover stand alone, own alone or with stores`
+const usage =
+  'Usage: npm run bench -- [memory] [redis] [sql] [--quick | --write], own [redis] [sql] [--write], growth [--quick | --write], failover [--write], or compare [--quick | --write]'
 
 /** @param {string} problem @returns {never} */
 function refuse(problem) {
@@ -40,7 +25,7 @@ function refuse(problem) {
 }
 
 function readArguments() {
-  const flag = { type: /** @type {const} */ ('boolean') }
+  const flag = { type: /** @type {const} */ ('boolean'), default: false }
   try {
     return parseArgs({ allowPositionals: true, options: { quick: flag, write: flag } })
   } catch (error) {
@@ -48,20 +33,14 @@ function readArguments() {
   }
 }
 const { positionals, values } = readArguments()
-const names = positionals.length > 0 ? positionals : Object.keys(STORES)
-const isOwn = names.includes('own')
-if (isOwn && names.some(name => name !== 'own' && !STORES[name])) refuse('own takes stores, and nothing else.')
-for (const name of isOwn ? ['own'] : names) {
-  const takes = TAKES[name] ?? refuse(`unknown: ${name}.`)
-  // All stores or none: the page is of one run.
-  const isWhole = positionals.length === 0
-  for (const option of Object.keys(values))
-    if (!takes.includes(option) && !(option === 'write' && isWhole)) refuse(`${name} takes no --${option}.`)
-}
-if (values.quick && values.write && names.includes('compare')) refuse('a quick comparison lacks rows.')
-if (values.quick && values.write && names.includes('growth')) refuse('quick growth lacks sizes.')
-for (const alone of ['growth', 'compare', 'failover'])
-  if (names.includes(alone) && names.length > 1) refuse(`${alone} stands alone.`)
+const { quick, write } = values
+const part = positionals.find(name => ['own', 'growth', 'failover', 'compare'].includes(name)) ?? 'stores'
+const named = positionals.filter(name => name !== part)
+for (const name of named)
+  if (!STORES[name] || !['own', 'stores'].includes(part)) refuse(`${name}: unknown, or not together with ${part}.`)
+if (quick && write) refuse('a quick run lacks rows and rounds: it is not written.')
+if (quick && ['own', 'failover'].includes(part)) refuse(`${part} takes no --quick.`)
+if (write && part === 'stores' && named.length > 0) refuse('all stores are written, or none: the page is of one run.')
 
 if (!existsSync(here('../dist/index.js')) && !process.env.COATCHECK_DIST)
   refuse('dist is missing: run `npm run build` in the root first (`npm run bench` there does).')
@@ -92,29 +71,14 @@ const heading = [
 console.log(heading.join('\n'))
 
 const started = performance.now()
-const tables = isOwn ? [] : names.flatMap(name => STORES[name] ?? [])
-if (tables.length > 0) {
-  const medians = await (await import('./tables.mjs')).benchTables(tables, values.quick === true)
-  if (values.write) await (await import('./figures.mjs')).writePage(medians, heading)
-}
-if (isOwn) {
-  const { benchOwn } = await import('./own.mjs')
-  await benchOwn(
-    names.filter(name => name !== 'own'),
-    values.write === true,
-    heading,
-  )
-}
-if (names.includes('growth'))
-  await (await import('./growth.mjs')).benchGrowth(values.quick === true, values.write === true, heading)
-if (names.includes('details')) await (await import('./details.mjs')).benchDetails()
-if (names.includes('package')) await (await import('./package.mjs')).benchPackage()
-if (names.includes('sweep')) await (await import('./sweep.mjs')).benchSweep()
-if (names.includes('failover')) await (await import('./failover.mjs')).benchFailover(values.write === true, heading)
-if (names.includes('compare')) {
-  const { compareLibraries } = await import('./compare/compare.mjs')
-  await compareLibraries({ quick: values.quick === true, write: values.write === true, heading: String(heading[0]) })
-}
+if (part === 'stores') {
+  const stores = (named.length > 0 ? named : Object.keys(STORES)).flatMap(name => STORES[name] ?? [])
+  const medians = await (await import('./tables.mjs')).benchTables(stores, quick)
+  if (write) await (await import('./figures.mjs')).writePage(medians, heading)
+} else if (part === 'own') await (await import('./own.mjs')).benchOwn(named, write, heading)
+else if (part === 'growth') await (await import('./growth.mjs')).benchGrowth(quick, write, heading)
+else if (part === 'failover') await (await import('./failover.mjs')).benchFailover(write, heading)
+else await (await import('./compare/compare.mjs')).compareLibraries({ quick, write, heading: String(heading[0]) })
 console.log(`\nTook ${Math.round((performance.now() - started) / 1000)} s.`)
 // What the servers of the comparison keep open ends here.
 process.exit()

@@ -83,17 +83,16 @@ export async function writePage(all, heading) {
   if (absent.length > 0) throw new Error(`there is no table of ${absent.join(', ')}: nothing was written`)
   const rows = rowsOf(all)
   const rounds = [...all.values()].map(medians => Number(medians.get('by hand')?.get('profile')?.rounds))
-  const isShort = Math.min(...rounds) < 5
   /** @type {Record<string, string>} */
   const blocks = {
     ...figuresOf(rows),
-    run: `${heading.slice(0, 2).join(' ')} When it ended there were ${fixed(Number(loadavg()[0]), 1)}, its own among them. ${heading[2]}${isShort ? ' **Few rounds: these figures show that the command works, and little else.**' : ` ${Math.min(...rounds)} to ${Math.max(...rounds)} rounds.`}`,
+    run: `${heading.slice(0, 2).join(' ')} When it ended there were ${fixed(Number(loadavg()[0]), 1)}, its own among them. ${heading[2]} ${Math.min(...rounds)} to ${Math.max(...rounds)} rounds.`,
   }
   const memory = /** @type {Medians} */ (all.get('memory'))
   const [express, own, peer] = ['Express alone', ...EXPRESS].map(label =>
     fixed(Number(memory.get(label)?.get('profile')?.ratio), 1),
   )
-  blocks.speed = `**Speed${isShort ? ' (few rounds on a busy machine, to be measured again)' : ''}:** processor time for a GET of a logged-in user, sessions in memory, a \`Map\` by hand on \`node:http\` = 1: Express alone ${express}, coatcheck in Express ${own}, express-session in Express ${peer} ([Performance](docs/performance.md), also where others are cheaper; \`npm run bench -- --quick\` measures yours in two minutes).`
+  blocks.speed = `**Speed:** processor time for a GET of a logged-in user, sessions in memory, a \`Map\` by hand on \`node:http\` = 1: Express alone ${express}, coatcheck in Express ${own}, express-session in Express ${peer} ([Performance](docs/performance.md), also where others are cheaper; \`npm run bench -- --quick\` measures yours in two minutes).`
   writeFileSync(at('docs/pictures/performance.svg'), drawChart(memory))
   writeBlocks('bench', ['docs/performance.md', 'README.md'], blocks)
 }

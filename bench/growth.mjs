@@ -66,16 +66,8 @@ export async function benchGrowth(isQuick, isWritten, heading) {
   }
   /** @type {Record<string, string>} */
   const blocks = { run: String(heading.slice(0, 2).join(' ')) }
-  for (const [part, what] of Object.entries(PARTS)) {
-    const own = all.filter(({ row }) => row.part === part).sort((a, b) => (a.row.title < b.row.title ? -1 : 1))
-    if (own.length === 0) continue
-    const shown = table(
-      [what, ...(own[0]?.row.sizes ?? []).map(whole), 'grows'],
-      own.map(({ store, row }) => [`${row.title}: ${store}`, ...row.costs.map(cost), growthOf(row.sizes, row.costs)]),
-    )
-    console.log(`\n### More ${what}, microseconds a call\n\n${shown}`)
-  }
   blocks.table = pageTable(all)
+  console.log(`\n### Microseconds a call, at the smallest number and at the largest\n\n${blocks.table}`)
   const bytes = []
   for (const who of FOOTPRINTS)
     bytes.push(`${who} ${whole((await measure('footprint.mjs', who, isQuick ? '10000' : '1000000')).bytes)}`)

@@ -16,15 +16,13 @@ export async function startRedis() {
   }
 }
 
-/** @param {Record<string, string>} settings */
-export async function startPostgres(settings = {}) {
-  const own = { shared_buffers: '512MB', shared_preload_libraries: 'pg_stat_statements', ...settings }
-  const server = await (await service('postgres')).startPostgres(own)
+export async function startPostgres() {
+  const settings = { shared_buffers: '512MB', shared_preload_libraries: 'pg_stat_statements' }
+  const server = await (await service('postgres')).startPostgres(settings)
   return { url: /** @type {string} */ (server.url()), stop: () => server.stop() }
 }
 
-/** @param {Record<string, string>} settings */
-export async function startMariadb(settings = {}) {
-  const server = await (await service('mariadb')).startMariadb({ 'innodb-buffer-pool-size': '512M', ...settings })
+export async function startMariadb() {
+  const server = await (await service('mariadb')).startMariadb({ 'innodb-buffer-pool-size': '512M' })
   return { url: /** @type {string} */ (server.url()), stop: () => server.stop() }
 }

@@ -1,7 +1,8 @@
 // @ts-check
 // Each library as its own documentation sets it up, with the same requests: POST /login?user=NAME, GET /profile,
 // POST /write?name=a, POST /access, GET /stream (or a socket of socket.io), POST /logout, and POST /everywhere (where it
-// has that). A handler reads the session, waits if it is told to (as for a query of its own), and then writes.
+// has that). A handler reads the session, waits if it is told to (as for a query of its own), and then writes: `routes` has
+// that for all, and each library says how it reads, writes and ends a session.
 import { createSecretKey } from 'node:crypto'
 import { createServer } from 'node:http'
 import { postgresChannel, redisChannel } from '../../examples/channels.mjs'
@@ -41,16 +42,13 @@ const nameOf = request => String(asked(request).get('name'))
 /** @param {{ url?: string | undefined }} request */
 const givenValue = request => asked(request).get('value') ?? 1
 
-/** What a page shows of a session. @param {any} session @param {unknown} [user] */
-const shown = (session, user = session?.user) => ({ user: user ?? null, a: session?.a ?? null, b: session?.b ?? null })
+/** What a page shows of a session. @param {any} session */
+const shown = session => ({ user: session?.user ?? null, a: session?.a ?? null, b: session?.b ?? null })
 
-/**
- * A response without an end, for who is logged in.
- * @param {import('node:http').ServerResponse} response @param {unknown} user
- * @param {(end: () => void) => () => void} [watch] tells it that the session has ended
- */
-function stream(response, user, watch) {
-  if (!user) return response.writeHead(401).end()
+/** A response without an end, for who is logged in. @param {import('node:http').ServerResponse} response @param {Handle} handle */
+async function stream(response, handle) {
+  if (!(await handle.read())?.user) return response.writeHead(401).end()
+  const watch = /** @type {any} */ (await handle.watch?.())
   if (watch)
     response.on(
       'close',
@@ -71,6 +69,55 @@ function passwordVersions() {
       return of(id)
     },
   }
+}
+
+/** Waits if the request says so. @param {{ url?: string | undefined }} request */
+const passed = request => pass(asked(request).get('gate') ?? '')
+
+/**
+ * One request, as its library answers it.
+ * @typedef {object} Handle
+ * @property {() => any} read the user, and what was written, or nothing
+ * @property {(user: string, passwordVersion: number) => unknown} logIn
+ * @property {boolean} [waitsItself] in its login, which compares the password
+ * @property {(values: object) => unknown} write
+ * @property {() => unknown} logOut
+ * @property {(user: string, passwordVersion: number) => unknown} [endOthers] a password change; this one goes on
+ * @property {() => unknown} [access] a good access token; without it the session keeps the tokens
+ * @property {() => unknown} [watch] what tells that the session has ended
+ */
+
+/** What all do with a request. @param {ReturnType<typeof passwordVersions>} [versions] */
+function routes(versions = passwordVersions()) {
+  /** @type {Record<string, (handle: Handle, request: { url?: string | undefined }) => unknown>} */
+  const all = {
+    '/profile': async handle => shown(await handle.read()),
+    async '/login'(handle, request) {
+      const user = userOf(request)
+      const passwordVersion = versions.of(user)
+      if (!handle.waitsItself) await passed(request)
+      await handle.logIn(user, passwordVersion)
+    },
+    async '/write'(handle, request) {
+      await handle.read()
+      await passed(request)
+      await handle.write({ [nameOf(request)]: givenValue(request) })
+    },
+    async '/access'(handle) {
+      if (handle.access) return handle.access()
+      const session = await handle.read()
+      if (session.access === undefined) await handle.write(await refreshed(session.refresh))
+    },
+    async '/logout'(handle) {
+      await handle.logOut()
+    },
+    async '/everywhere'(handle) {
+      const { user } = await handle.read()
+      await handle.endOthers?.(user, versions.raise(user))
+    },
+  }
+  return async (/** @type {string} */ path, /** @type {Handle} */ handle, /** @type {any} */ request) =>
+    (await all[path]?.(handle, request)) ?? 'ok'
 }
 
 /** @returns {Promise<any>} */
@@ -99,19 +146,22 @@ async function pgPool(/** @type {Place} */ { url, limit }) {
 
 /**
  * Express with its own handler of errors.
- * @param {Record<string, (request: any, response: any, next: any) => unknown>} routes
+ * @param {(request: any, response: any) => Handle | Promise<Handle>} open
  * @param {any} [middleware]
  * @returns {Promise<Handler>}
  */
-async function express({ '/profile': profile, '/stream': open, ...routes }, middleware) {
+async function express(open, middleware) {
   const { default: make } = await import('express')
   const app = make()
   // It would print each error.
   app.set('env', 'test')
   if (middleware) app.use(middleware)
-  app.get('/profile', /** @type {any} */ (profile))
-  if (open) app.get('/stream', open)
-  for (const [path, handler] of Object.entries(routes)) app.post(path, handler)
+  const answer = routes()
+  app.use(async (request, response) => {
+    const handle = await open(request, response)
+    if (request.path === '/stream') return stream(response, handle)
+    return response.json(await answer(request.path, handle, request))
+  })
   return /** @type {any} */ (app)
 }
 
@@ -136,51 +186,36 @@ const withCoatcheck =
     const { nodeVisits } = await coatcheck('node.js')
     const { sessions, watch } = await watchable(place, { store: await storeOf(place), initial: leases })
     const visits = nodeVisits(sessions)
-    const versions = passwordVersions()
-    return express({
-      async '/login'(request, response) {
-        const id = userOf(request)
-        const passwordVersion = versions.of(id)
-        await pass(asked(request).get('gate') ?? '')
-        await visits.of(request, response).logIn({ user: { id, name: id, ...(hasVersions && { passwordVersion }) } })
-        response.json('ok')
-      },
-      async '/profile'(request, response) {
-        const session = await visits.of(request, response).get()
-        response.json(shown(session?.data, session?.user?.id))
-      },
-      async '/write'(request, response) {
-        const visit = visits.of(request, response)
-        await visit.get()
-        await pass(asked(request).get('gate') ?? '')
-        await visit.update({ [nameOf(request)]: givenValue(request) })
-        response.json('ok')
-      },
-      // As docs/guide/refresh-tokens.md.
-      async '/access'(request, response) {
-        const session = await visits.of(request, response).requireUser()
-        const work = {
-          due: (/** @type {any} */ { access }) => access === undefined,
-          work: (/** @type {any} */ { refresh }) => refreshed(refresh),
-        }
-        response.json((await once(sessions, session, 'refresh', work))?.data.access)
-      },
-      async '/stream'(request, response) {
-        const session = await visits.of(request).requireUser()
-        stream(response, session.user, end => watch(session, end))
-      },
-      async '/logout'(request, response) {
-        await visits.of(request, response).logOut()
-        response.json('ok')
-      },
-      async '/everywhere'(request, response) {
-        const visit = visits.of(request, response)
-        const { id, name } = (await visit.requireUser()).user
-        const passwordVersion = versions.raise(id)
-        const except = await visit.logIn({ user: { id, name, ...(hasVersions && { passwordVersion }) } })
-        await sessions.invalidateUser(id, { except, ...(hasVersions && { minPasswordVersion: passwordVersion }) })
-        response.json('ok')
-      },
+    return express((request, response) => {
+      const visit = visits.of(request, response)
+      const userOf = (/** @type {string} */ id, /** @type {number} */ passwordVersion) => ({
+        user: { id, name: id, ...(hasVersions && { passwordVersion }) },
+      })
+      return {
+        async read() {
+          const session = await visit.get()
+          return session && { ...session.data, user: session.user?.id }
+        },
+        logIn: (user, passwordVersion) => visit.logIn(userOf(user, passwordVersion)),
+        write: values => visit.update(values),
+        logOut: () => visit.logOut(),
+        async endOthers(user, passwordVersion) {
+          const except = await visit.logIn(userOf(user, passwordVersion))
+          await sessions.invalidateUser(user, { except, ...(hasVersions && { minPasswordVersion: passwordVersion }) })
+        },
+        // As docs/guide/refresh-tokens.md.
+        async access() {
+          const work = {
+            due: (/** @type {any} */ { access }) => access === undefined,
+            work: (/** @type {any} */ { refresh }) => refreshed(refresh),
+          }
+          return (await once(sessions, await visit.requireUser(), 'refresh', work))?.data.access
+        },
+        async watch() {
+          const session = await visit.requireUser()
+          return (/** @type {() => void} */ end) => watch(session, end)
+        },
+      }
     })
   }
 
@@ -222,58 +257,35 @@ const withExpressSession = storeOf => async place => {
     cookie: { maxAge: MINUTES_30 },
     ...(store && { store }),
   })
-  const versions = passwordVersions()
   const io = await socketIo(place)
-  const app = await express(
-    {
-      // Login and logout as in "User login" of its README.
-      async '/login'(request, response, next) {
-        const passwordVersion = versions.of(userOf(request))
-        await pass(asked(request).get('gate') ?? '')
-        request.session.regenerate((/** @type {unknown} */ error) => {
-          if (error) return next(error)
-          Object.assign(request.session, { user: userOf(request), passwordVersion })
-          request.session.save((/** @type {unknown} */ failure) => (failure ? next(failure) : response.json('ok')))
-        })
-      },
-      '/everywhere'(request, response, next) {
-        const { user } = request.session
-        const passwordVersion = versions.raise(user)
-        request.session.regenerate((/** @type {unknown} */ error) => {
-          if (error) return next(error)
-          Object.assign(request.session, { user, passwordVersion })
-          request.session.save(async (/** @type {unknown} */ failure) => {
-            if (failure) return next(failure)
-            await endOthers(store, request.sessionID, user, passwordVersion)
-            response.json('ok')
-          })
-        })
-      },
-      '/profile': (request, response) => response.json(shown(request.session)),
-      async '/write'(request, response) {
-        await pass(asked(request).get('gate') ?? '')
-        request.session[nameOf(request)] = givenValue(request)
-        response.json('ok')
-      },
-      async '/access'({ session }, response) {
-        if (session.access === undefined) Object.assign(session, await refreshed(session.refresh))
-        response.json(session.access)
-      },
-      '/logout'(request, response, next) {
+  // Login and logout as in "User login" of its README.
+  const app = await express(request => {
+    const done = (/** @type {'regenerate' | 'save'} */ method) =>
+      new Promise((resolve, reject) =>
+        request.session[method]((/** @type {unknown} */ error) => (error ? reject(error) : resolve(undefined))),
+      )
+    const logIn = async (/** @type {string} */ user, /** @type {number} */ passwordVersion) => {
+      await done('regenerate')
+      Object.assign(request.session, { user, passwordVersion })
+      await done('save')
+    }
+    return {
+      read: () => request.session,
+      logIn,
+      write: values => Object.assign(request.session, values),
+      async logOut() {
         const { sessionID } = request
         request.session.user = null
-        request.session.save((/** @type {unknown} */ error) => {
-          if (error) return next(error)
-          request.session.regenerate((/** @type {unknown} */ failure) => {
-            if (failure) return next(failure)
-            io.in(sessionID).disconnectSockets()
-            response.json('ok')
-          })
-        })
+        await done('save')
+        await done('regenerate')
+        io.in(sessionID).disconnectSockets()
       },
-    },
-    middleware,
-  )
+      async endOthers(user, passwordVersion) {
+        await logIn(user, passwordVersion)
+        await endOthers(store, request.sessionID, user, passwordVersion)
+      },
+    }
+  }, middleware)
   return Object.assign(app, {
     attach: (/** @type {import('node:http').Server} */ server) => io.attach(server).engine.use(middleware),
   })
@@ -286,10 +298,10 @@ const withFastifySession = (storeOf, options) => async place => {
     import('@fastify/cookie'),
     import('@fastify/session'),
   ])
-  let handle = /** @type {any} */ (null)
+  let listener = /** @type {any} */ (null)
   const app = fastify({
     serverFactory(handler) {
-      handle = handler
+      listener = handler
       return createServer()
     },
   })
@@ -302,47 +314,32 @@ const withFastifySession = (storeOf, options) => async place => {
     ...(store && { store }),
     ...options,
   })
-  const versions = passwordVersions()
-  app.get('/profile', async request => shown(request.session))
-  app.post('/login', async request => {
-    const user = userOf(request)
-    const passwordVersion = versions.of(user)
-    await pass(asked(request).get('gate') ?? '')
-    await request.session.regenerate()
-    Object.assign(request.session, { user, passwordVersion })
-    return { ok: true }
-  })
-  app.post('/everywhere', async request => {
-    const { user } = /** @type {any} */ (request.session)
-    const passwordVersion = versions.raise(user)
-    await request.session.regenerate()
-    Object.assign(request.session, { user, passwordVersion })
-    await request.session.save()
-    await endOthers(store, request.session.sessionId, user, passwordVersion)
-    return { ok: true }
-  })
-  app.post('/write', async request => {
-    await pass(asked(request).get('gate') ?? '')
-    Object.assign(request.session, { [nameOf(request)]: givenValue(request) })
-    return { ok: true }
-  })
-  app.post('/access', async request => {
-    const session = /** @type {any} */ (request.session)
-    if (session.access === undefined) Object.assign(session, await refreshed(session.refresh))
-    return { access: session.access }
-  })
-  app.get('/stream', async (request, reply) => {
-    const { session } = request
-    const watch = await store?.watching?.(session.sessionId)
+  const answer = routes()
+  app.all('/*', async (request, reply) => {
+    const logIn = async (/** @type {string} */ user, /** @type {number} */ passwordVersion) => {
+      await request.session.regenerate()
+      Object.assign(request.session, { user, passwordVersion })
+    }
+    /** @type {Handle} */
+    const handle = {
+      read: () => request.session,
+      logIn,
+      write: values => Object.assign(request.session, values),
+      logOut: () => request.session.destroy(),
+      async endOthers(user, passwordVersion) {
+        await logIn(user, passwordVersion)
+        await request.session.save()
+        await endOthers(store, request.session.sessionId, user, passwordVersion)
+      },
+      watch: () => store?.watching?.(request.session.sessionId),
+    }
+    const path = /^[^?]*/.exec(request.url)?.[0] ?? ''
+    if (path !== '/stream') return answer(path, handle, request)
     reply.hijack()
-    stream(reply.raw, /** @type {any} */ (session).user, watch)
-  })
-  app.post('/logout', async request => {
-    await request.session.destroy()
-    return { ok: true }
+    await stream(reply.raw, handle)
   })
   await app.ready()
-  return handle
+  return listener
 }
 
 /**
@@ -364,32 +361,31 @@ const withKoaSession = mapOf => async place => {
   app.silent = true
   app.keys = [SECRET]
   app.use(koaSession(/** @type {any} */ ({ store, maxAge: MINUTES_30 }), app))
-  const versions = passwordVersions()
+  const answer = routes()
   app.use(async context => {
     const session = /** @type {any} */ (context.session)
-    if (context.path === '/profile') {
-      context.body = shown(session)
-      return
+    /** @type {Handle} */
+    const handle = {
+      read: () => session,
+      async logIn(user, passwordVersion) {
+        Object.assign(session, { user, passwordVersion })
+        await session.regenerate()
+      },
+      write: values => Object.assign(session, values),
+      logOut() {
+        context.session = null
+      },
+      async endOthers(user, passwordVersion) {
+        session.passwordVersion = passwordVersion
+        await session.save()
+        await endOthers(store, session.externalKey, user, passwordVersion)
+      },
+      watch: () => store.watching?.(session.externalKey),
     }
     if (context.path === '/stream') {
       context.respond = false
-      stream(context.res, session.user, await store.watching?.(session.externalKey))
-      return
-    }
-    const passwordVersion = versions.of(userOf(context))
-    if (context.path !== '/logout') await pass(asked(context).get('gate') ?? '')
-    if (context.path === '/login') {
-      Object.assign(session, { user: userOf(context), passwordVersion })
-      await session.regenerate()
-    } else if (context.path === '/everywhere') {
-      session.passwordVersion = versions.raise(session.user)
-      await session.save()
-      await endOthers(store, session.externalKey, session.user, session.passwordVersion)
-    } else if (context.path === '/write') session[nameOf(context)] = givenValue(context)
-    else if (context.path === '/access') {
-      if (session.access === undefined) Object.assign(session, await refreshed(session.refresh))
-    } else context.session = null
-    context.body = 'ok'
+      await stream(context.res, handle)
+    } else context.body = await answer(context.path, handle, context)
   })
   return app.callback()
 }
@@ -398,36 +394,10 @@ const withKoaSession = mapOf => async place => {
 async function ironSession() {
   const { getIronSession } = await import('iron-session')
   const options = { password: SECRET, cookieName: 'session', cookieOptions: { secure: false } }
-  const open = async (/** @type {any} */ request, /** @type {any} */ response) =>
-    /** @type {any} */ (await getIronSession(request, response, options))
-  return express({
-    async '/login'(request, response) {
-      const session = await open(request, response)
-      session.user = userOf(request)
-      await session.save()
-      response.json('ok')
-    },
-    '/profile': async (request, response) => response.json(shown(await open(request, response))),
-    async '/write'(request, response) {
-      const session = await open(request, response)
-      await pass(asked(request).get('gate') ?? '')
-      session[nameOf(request)] = givenValue(request)
-      await session.save()
-      response.json('ok')
-    },
-    async '/access'(request, response) {
-      const session = await open(request, response)
-      if (session.access === undefined) {
-        Object.assign(session, await refreshed(session.refresh))
-        await session.save()
-      }
-      response.json(session.access)
-    },
-    '/stream': async (request, response) => stream(response, (await open(request, response)).user),
-    async '/logout'(request, response) {
-      ;(await open(request, response)).destroy()
-      response.json('ok')
-    },
+  return express(async (request, response) => {
+    const session = /** @type {any} */ (await getIronSession(request, response, options))
+    const write = (/** @type {object} */ values) => Object.assign(session, values).save()
+    return { read: () => session, logIn: user => write({ user }), write, logOut: () => session.destroy() }
   })
 }
 
@@ -435,33 +405,19 @@ async function ironSession() {
 async function jwt() {
   const { SignJWT, jwtVerify } = await import('jose')
   const key = createSecretKey(Buffer.from(SECRET))
-  const read = async (/** @type {any} */ request) => {
+  return express(async (request, response) => {
     const token = /(?:^|; )token=([\w.-]+)/.exec(request.headers.cookie ?? '')?.[1]
-    return token ? /** @type {any} */ ((await jwtVerify(token, key, { algorithms: ['HS256'] })).payload) : null
-  }
-  const send = async (/** @type {any} */ response, /** @type {any} */ claims) => {
-    const token = await new SignJWT(claims)
-      .setProtectedHeader({ alg: 'HS256' })
-      .setIssuedAt()
-      .setExpirationTime('30m')
-      .sign(key)
-    response.cookie('token', token, { httpOnly: true, maxAge: MINUTES_30 }).json('ok')
-  }
-  return express({
-    '/login': (request, response) => send(response, { user: userOf(request) }),
-    '/profile': async (request, response) => response.json(shown(await read(request))),
-    async '/write'(request, response) {
-      const { iat: _, exp: __, ...claims } = (await read(request)) ?? {}
-      await pass(asked(request).get('gate') ?? '')
-      await send(response, { ...claims, [nameOf(request)]: givenValue(request) })
-    },
-    async '/access'(request, response) {
-      const { iat: _, exp: __, ...claims } = await read(request)
-      if (claims.access === undefined) await send(response, { ...claims, ...(await refreshed(claims.refresh)) })
-      else response.json('ok')
-    },
-    '/stream': async (request, response) => stream(response, (await read(request))?.user),
-    '/logout': (_request, response) => response.clearCookie('token').json('ok'),
+    const verified = token ? await jwtVerify(token, key, { algorithms: ['HS256'] }) : null
+    const { iat: _, exp: __, ...claims } = /** @type {any} */ (verified?.payload ?? {})
+    const write = async (/** @type {object} */ values) => {
+      const signed = await new SignJWT({ ...claims, ...values })
+        .setProtectedHeader({ alg: 'HS256' })
+        .setIssuedAt()
+        .setExpirationTime('30m')
+        .sign(key)
+      response.cookie('token', signed, { httpOnly: true, maxAge: MINUTES_30 })
+    }
+    return { read: () => claims, logIn: user => write({ user }), write, logOut: () => response.clearCookie('token') }
   })
 }
 
@@ -508,60 +464,50 @@ const withBetterAuth = optionsOf => async place => {
   const auth = /** @type {any} */ (betterAuth(settings))
   /** @type {Set<string>} */
   const known = new Set()
-  /** @param {any} response @param {Promise<{ headers: Headers }>} call */
-  const answer = async (response, call) => response.append('Set-Cookie', (await call).headers.getSetCookie()).json('ok')
-  const headersOf = (/** @type {any} */ request) => fromNodeHeaders(request.headers)
-  return express({
-    async '/login'(request, response) {
-      const user = userOf(request)
-      const who = { email: `${user}@example.com`, password: 'the old password' }
-      if (!known.has(user)) {
-        known.add(user)
-        await auth.api.signUpEmail({ body: { ...who, name: user } })
-      }
-      const body = { body: who, headers: headersOf(request), returnHeaders: true }
-      await current.run(asked(request).get('gate') ?? '', () => answer(response, auth.api.signInEmail(body)))
-    },
-    async '/profile'(request, response) {
-      const found = await auth.api.getSession({ headers: headersOf(request) })
-      response.json(shown(found?.session, found?.user.name))
-    },
-    async '/write'(request, response) {
-      const headers = headersOf(request)
-      const { user } = (await auth.api.getSession({ headers })) ?? {}
-      if (nameOf(request) === 'refresh') {
+  return express((request, response) => {
+    const headers = fromNodeHeaders(request.headers)
+    const getSession = () => auth.api.getSession({ headers })
+    const call = async (/** @type {string} */ method, body = {}) =>
+      response.append(
+        'Set-Cookie',
+        (await auth.api[method]({ headers, body, returnHeaders: true })).headers.getSetCookie(),
+      )
+    return {
+      waitsItself: true,
+      async read() {
+        const found = await getSession()
+        return found && { ...found.session, user: found.user.name }
+      },
+      async logIn(user) {
+        const who = { email: `${user}@example.com`, password: 'the old password' }
+        if (!known.has(user)) {
+          known.add(user)
+          await auth.api.signUpEmail({ body: { ...who, name: user } })
+        }
+        await current.run(asked(request).get('gate') ?? '', () => call('signInEmail', who))
+      },
+      async write(values) {
+        const [[name, value] = []] = Object.entries(values)
+        if (name !== 'refresh') return call('updateSession', { [name]: 1 })
         // As a login with the provider leaves it.
+        const { user } = await getSession()
         const account = { userId: user.id, providerId: 'idp', accountId: user.id, accessToken: 'old' }
-        const over = { refreshToken: givenValue(request), accessTokenExpiresAt: new Date(0) }
+        const over = { refreshToken: value, accessTokenExpiresAt: new Date(0) }
         await (await auth.$context).internalAdapter.createAccount({ ...account, ...over })
-        return response.json('ok')
-      }
-      await pass(asked(request).get('gate') ?? '')
-      await answer(response, auth.api.updateSession({ headers, body: { [nameOf(request)]: 1 }, returnHeaders: true }))
-    },
-    async '/access'(request, response) {
-      const headers = headersOf(request)
-      const accounts = await auth.api.listUserAccounts({ headers })
-      const { id: accountId } = accounts.find((/** @type {any} */ { providerId }) => providerId === 'idp')
-      response.json((await auth.api.getAccessToken({ headers, body: { accountId } })).accessToken)
-    },
-    '/stream': async (request, response) =>
-      stream(response, (await auth.api.getSession({ headers: headersOf(request) }))?.user),
-    '/logout': (request, response) =>
-      answer(response, auth.api.signOut({ headers: headersOf(request), returnHeaders: true })),
-    '/everywhere': (request, response) =>
-      answer(
-        response,
-        auth.api.changePassword({
-          headers: headersOf(request),
-          body: {
-            currentPassword: 'the old password',
-            newPassword: 'the new password',
-            revokeOtherSessions: true,
-          },
-          returnHeaders: true,
+      },
+      async access() {
+        const accounts = await auth.api.listUserAccounts({ headers })
+        const { id: accountId } = accounts.find((/** @type {any} */ { providerId }) => providerId === 'idp')
+        return (await auth.api.getAccessToken({ headers, body: { accountId } })).accessToken
+      },
+      logOut: () => call('signOut'),
+      endOthers: () =>
+        call('changePassword', {
+          currentPassword: 'the old password',
+          newPassword: 'the new password',
+          revokeOtherSessions: true,
         }),
-      ),
+    }
   })
 }
 

@@ -1,4 +1,5 @@
 // What one request does twice, or after the end of its session; and a password change.
+import type { Store } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore } from '../support/barrier-store.ts'
@@ -138,24 +139,50 @@ describe('a password change', () => {
   })
 })
 
-it.each([
-  ['that destroys its session', (request: any) => called(callback => request.session.destroy(callback))],
-  ['that destroys it and waits for no callback', async (request: any) => request.session.destroy()],
-  ['that leaves it alone', async () => {}],
-])('a request of express-session %s may begin the next one for the same user by hand', async (_, end) => {
-  const { browser, sessions } = await serve({
-    '/again': async (request, response) => {
-      const { user } = request.session
-      await end(request)
-      request.sessionStore.generate(request)
-      request.session.user = user
-      await called(callback => request.session.save(callback))
-      response.end(user)
-    },
+describe('express-session, by hand', () => {
+  const byHand = (end: (request: any) => Promise<unknown>, store: Store = new MemoryStore()) =>
+    serve(
+      {
+        '/again': async (request, response) => {
+          const { user } = request.session
+          await end(request)
+          request.sessionStore.generate(request)
+          request.session.user = user
+          await called(callback => request.session.save(callback))
+          response.end(user)
+        },
+      },
+      { manager: { store } },
+    )
+
+  it.each([
+    ['that destroys its session', (request: any) => called(callback => request.session.destroy(callback))],
+    ['that destroys it and waits for no callback', async (request: any) => request.session.destroy()],
+    ['that leaves it alone', async () => {}],
+  ])('a request %s may begin the next one for the same user', async (_, end) => {
+    const { browser, sessions } = await byHand(end)
+    const one = browser()
+    await one.go('/login?user=42')
+    expect((await one.go('/again')).status).toBe(200)
+    expect((await one.read()).user).toBe('42')
+    expect((await sessions.list(42n)).length).toBeGreaterThan(0)
   })
-  const one = browser()
-  await one.go('/login?user=42')
-  expect((await one.go('/again')).status).toBe(200)
-  expect((await one.read()).user).toBe('42')
-  expect((await sessions.list(42n)).length).toBeGreaterThan(0)
+
+  it('a request begins none for its user if another one ends its session while it is about to destroy it', async () => {
+    const barrier = BarrierStore.over(new MemoryStore())
+    let service: Awaited<ReturnType<typeof byHand>>
+    const ending = async (request: any) => {
+      const pause = barrier.pause('delete', 'before')
+      const destroying = called(callback => request.session.destroy(callback))
+      await pause.reached
+      await service.sessions.invalidateUser(42n)
+      pause.resume()
+      await destroying
+    }
+    service = await byHand(ending, barrier)
+    const one = service.browser()
+    await one.go('/login?user=42')
+    expect(await one.go('/again')).toMatchObject({ status: 401, body: 'ERR_SESSION_UNAUTHENTICATED' })
+    expect(await service.sessions.list(42n)).toEqual([])
+  })
 })

@@ -102,7 +102,7 @@ export async function serve(
     saveUninitialized: false,
     ...middleware,
   }) as any
-  const listening = await listen((request, response) => {
+  const listener = await listen((request, response) => {
     const answer = (error: unknown) => {
       errors.push(error)
       if (response.headersSent) return
@@ -117,7 +117,7 @@ export async function serve(
         .catch(answer)
     })
   })
-  return { ...made, ...listening, errors }
+  return { ...made, ...listener, errors }
 }
 
 /** What a service has anyway. `?user=`, `?key=` and `?value=` say what is written. */

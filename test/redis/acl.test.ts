@@ -2,69 +2,57 @@ import { modelTest } from 'coatcheck/custom-store/testing'
 import { RedisStore } from 'coatcheck/stores/redis'
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
-import { createClient } from 'redis'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { HOUR, keyIn, recordOf, soon, T0 } from '../support/redis/records.ts'
+import { beforeAll, expect, it } from 'vitest'
+import { STANDALONE } from '../support/redis/clients.ts'
+import { redisForGroup } from '../support/redis/group.ts'
+import { call, HOUR, keyIn, recordOf, T0 } from '../support/redis/records.ts'
 import { asCoats, RIGHTS, ROLE, WALKING } from '../support/redis/rights.ts'
 import { describeEngine } from '../support/services/engines.ts'
-import { type RedisServer, startRedis } from '../support/services/redis.ts'
 
 describeEngine('redis', 'a Redis user who may do no more than the documentation allows', () => {
-  let server: RedisServer
+  const redis = redisForGroup()
   beforeAll(async () => {
-    server = await startRedis()
-    await server.cli('ACL', 'SETUSER', 'coats', ...RIGHTS)
+    await redis.client.acl('SETUSER', 'coats', ...RIGHTS)
   })
-  afterAll(() => server.stop())
 
   it('cannot reach other keys and commands', async () => {
     expect([RIGHTS[0], RIGHTS.includes('+zrandmember'), ROLE, WALKING]).toEqual(['reset', true, ['+role'], ['+scan']])
-    const client = createClient({ url: asCoats(server.url) }).on('error', () => {})
-    await client.connect()
+    const client = new Redis(asCoats(redis.server.url))
     for (const args of [['GET', 'other'], ['KEYS', '*'], ['FLUSHALL'], ['CONFIG', 'GET', '*'], ['SCAN', '0']])
-      await expect(client.sendCommand(args)).rejects.toThrow(/NOPERM/)
-    client.destroy()
+      await expect(client.call(...(args as [string]))).rejects.toThrow(/NOPERM/)
+    client.disconnect()
   })
 
   // With node-redis the whole suite runs as this user: test/contract/redis.test.ts.
   it('connects with ioredis, and keeps the contract', async () => {
-    await server.cli('ACL', 'SETUSER', 'coats', ...WALKING)
-    const client = new Redis(asCoats(server.url))
+    await redis.client.acl('SETUSER', 'coats', ...WALKING)
+    const client = new Redis(asCoats(redis.server.url))
     await modelTest(fc, () => new RedisStore(client), undefined, { runs: 3 })
     client.disconnect()
   })
 
   it('is told what is missing where something is', async () => {
-    await server.cli('ACL', 'SETUSER', 'poor', 'reset', 'on', '>secret', '~coatcheck:*', '+@connection', '+get')
-    const client = createClient({ url: server.url.replace('//', '//poor:secret@') }).on('error', () => {})
-    await client.connect()
-    await expect(new RedisStore(client).read(keyIn('abc'), { now: T0 })).rejects.toMatchObject({
+    await redis.client.acl('SETUSER', 'poor', 'reset', 'on', '>secret', '~coatcheck:*', '+@connection', '+get')
+    const { client, close } = await STANDALONE['node-redis 6']!(redis.server.url.replace('//', '//poor:secret@'))
+    await expect(new RedisStore(client).read(keyIn('abc'), call())).rejects.toMatchObject({
       code: 'ERR_SESSION_STORE',
       outcome: 'not-applied',
       cause: { message: expect.stringMatching(/may not ask INFO.*grant \+info/) },
     })
-    await expect(
-      new RedisStore(client, { allowEviction: true }).create(recordOf(new RedisStore(client), '1'), { now: T0 }),
-    ).rejects.toMatchObject({ outcome: 'not-applied', cause: { message: expect.stringMatching(/NOPERM.*evalsha/) } })
-    client.destroy()
+    const store = new RedisStore(client, { allowEviction: true })
+    const cause = { message: expect.stringMatching(/NOPERM.*evalsha/) }
+    await expect(store.create(recordOf(store, '1'), call())).rejects.toMatchObject({ outcome: 'not-applied', cause })
+    await close()
   })
 })
 
 describeEngine('redis', 'a right that is missing for a moment', () => {
   const USED = 'get set del exists pttl pexpire type zadd zrem zrange zcard zrandmember'.split(' ')
-  const call = () => ({ now: T0, deadline: soon() })
-  let server: RedisServer
-  let client: Redis
+  const redis = redisForGroup()
   let store: RedisStore
   beforeAll(async () => {
-    server = await startRedis()
-    client = new Redis(server.url)
-    store = new RedisStore(client)
+    store = redis.store
     await store.listUser('0', 'session', call())
-  })
-  afterAll(async () => {
-    client.disconnect()
-    await server.stop()
   })
   /** Begins a session of the user; answers its key. */
   const begin = async (userId: string) => {
@@ -75,16 +63,16 @@ describeEngine('redis', 'a right that is missing for a moment', () => {
   const isAlive = async ({ key }: { key: string }) => (await store.read(key, call())) !== null
   /** What a call answers without this right, or `refused`. */
   const without = async <T>(right: string, work: () => Promise<T>): Promise<T | 'refused'> => {
-    await server.cli('ACL', 'SETUSER', 'default', `-${right}`)
+    await redis.server.cli('ACL', 'SETUSER', 'default', `-${right}`)
     try {
       return await work()
     } catch (error) {
       expect(error).toMatchObject({ cause: { message: expect.stringMatching(/NOPERM|can't run this command/) } })
       return 'refused'
     } finally {
-      await server.cli('ACL', 'SETUSER', 'default', '+@all')
+      await redis.server.cli('ACL', 'SETUSER', 'default', '+@all')
       // A script that may not remove keys finds that out with a key that lives for a millisecond. No replica will answer.
-      await server.cli('WAIT', '1', '2')
+      await redis.server.cli('WAIT', '1', '2')
     }
   }
 
@@ -124,8 +112,8 @@ describeEngine('redis', 'a right that is missing for a moment', () => {
   })
 
   it.each(USED)('never lets an older password in (%s)', async right => {
-    await store.deleteUser(`floor-${right}`, { minPasswordVersionUntil: T0 + HOUR, minPasswordVersion: 5 }, call())
-    const old = recordOf(store, `floor-${right}`, { passwordVersion: 4 })
+    await store.deleteUser(`old-${right}`, { minPasswordVersionUntil: T0 + HOUR, minPasswordVersion: 5 }, call())
+    const old = recordOf(store, `old-${right}`, { passwordVersion: 4 })
     const answer = await without(right, () => store.create(old, call()))
     expect(answer).toMatch(/^(refused|stale-login)$/)
     expect(await isAlive(old)).toBe(false)

@@ -1,15 +1,13 @@
-import { type SessionEvent, SessionManager } from 'coatcheck'
 import { RedisStore } from 'coatcheck/stores/redis'
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { createClient, createClientPool, createCluster, createSentinel } from 'redis'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { CLUSTER, type OpenClient, STANDALONE } from '../support/redis/clients.ts'
-import { HOUR, keyIn, recordOf, soon, T0 } from '../support/redis/records.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { CLUSTER } from '../support/redis/clients.ts'
+import { redisForGroup } from '../support/redis/group.ts'
+import { call, HOUR, keyIn, nameOf, recordOf, T0 } from '../support/redis/records.ts'
 import { describeEngine } from '../support/services/engines.ts'
-import { type RedisServer, startRedis, startRedisCluster } from '../support/services/redis.ts'
-
-const nameOf = (key: string) => `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
+import { startRedisCluster } from '../support/services/redis.ts'
 
 describe('a Redis store that cannot work', () => {
   const idle = createClient()
@@ -85,9 +83,9 @@ describe('a Redis store that cannot work', () => {
       sendCommand: () => server.sendCommand(),
     }
     const store = new RedisStore(wrapper, { allowEviction: true })
-    expect(await store.read(keyIn('abc'), { now: T0 })).toBe(null)
+    expect(await store.read(keyIn('abc'), call())).toBe(null)
     server.isReady = false
-    await expect(store.read(keyIn('abc'), { now: T0 })).rejects.toMatchObject({ outcome: 'not-applied' })
+    await expect(store.read(keyIn('abc'), call())).rejects.toMatchObject({ outcome: 'not-applied' })
   })
 
   it.each<[object, RegExp]>([
@@ -114,73 +112,61 @@ describe('a Redis store that cannot work', () => {
 })
 
 describeEngine('redis', 'strange things in the Redis of the sessions', () => {
-  let server: RedisServer
-  let open: OpenClient
+  const redis = redisForGroup()
   let store: RedisStore
-  const events: SessionEvent<'bigint'>[] = []
-  let sessions: SessionManager<Record<string, unknown>>
-  beforeAll(async () => {
-    server = await startRedis()
-    open = await STANDALONE['node-redis 6']!(server.url)
-    store = new RedisStore(open.client)
-    sessions = new SessionManager({ store, onEvent: event => events.push(event) })
-  })
-  afterAll(async () => {
-    await sessions.close()
-    await open.close()
-    await server.stop()
+  beforeAll(() => {
+    store = redis.store
   })
   const change = { data: 'x', seenAt: T0, expiresAt: T0, writeId: 'writeid124' }
 
   it('is removed where the key has another type, and no verb fails on it', async () => {
     for (const verb of [
-      (key: string) => store.read(key, { now: T0 }),
-      (key: string) => store.update(key, 1, change, { now: T0 }),
-      (key: string) => store.touch(key, T0, T0, { now: T0 }),
-      (key: string) => store.delete(key, { now: T0 }),
-      (key: string) => store.replace(key, 1, recordOf(store, '42'), {}, { now: T0 }),
+      (key: string) => store.read(key, call()),
+      (key: string) => store.update(key, 1, change, call()),
+      (key: string) => store.touch(key, T0, T0, call()),
+      (key: string) => store.delete(key, call()),
+      (key: string) => store.replace(key, 1, recordOf(store, '42'), {}, call()),
     ]) {
       const key = keyIn(store.shard('42'))
-      await server.cli('LPUSH', nameOf(key), 'a', 'b')
+      await redis.client.lpush(nameOf(key), 'a', 'b')
       expect([{ corrupt: expect.any(String) }, 'gone', false, 'gone']).toContainEqual(await verb(key))
     }
     const key = keyIn(store.shard('42'))
-    await server.cli('HSET', nameOf(key), 'a', 'b')
-    expect(await store.create(recordOf(store, '42', { key }), { now: T0 })).toBe('collision')
-    expect(await store.read(key, { now: T0 })).toEqual({ corrupt: 'the key is not a string' })
-    expect(await server.cli('EXISTS', nameOf(key))).toBe('0')
+    await redis.client.hset(nameOf(key), 'a', 'b')
+    expect(await store.create(recordOf(store, '42', { key }), call())).toBe('collision')
+    expect(await store.read(key, call())).toEqual({ corrupt: 'the key is not a string' })
+    expect(await redis.client.exists(nameOf(key))).toBe(0)
   })
 
   it('does not keep a user out: an index or a minimum password version of another type is replaced', async () => {
     const index = `coatcheck:{${store.shard('50')}}:u:50`
-    const floor = `coatcheck:{${store.shard('50')}}:v:50`
+    const minimum = `coatcheck:{${store.shard('50')}}:v:50`
     for (const [command, ...rest] of [
       ['SET', 'x'],
       ['LPUSH', 'x'],
       ['HSET', 'x', 'y'],
     ] as const) {
-      await server.cli('DEL', index, floor)
-      await server.cli(command, index, ...rest)
-      await server.cli(command, floor, ...rest)
-      expect(await store.listUser('50', 'session', { now: T0 })).toEqual([])
+      await redis.client.del(index, minimum)
+      await redis.client.call(command, index, ...rest)
+      await redis.client.call(command, minimum, ...rest)
+      expect(await store.listUser('50', 'session', call())).toEqual([])
       const record = recordOf(store, '50')
-      expect(await store.create(record, { now: T0 })).toBe('created')
-      expect(await store.listUser('50', 'session', { now: T0 })).toEqual([record])
-      await server.cli('DEL', index)
-      await server.cli(command, index, ...rest)
-      expect(
-        await store.deleteUser('50', { minPasswordVersion: 2, minPasswordVersionUntil: T0 + HOUR }, { now: T0 }),
-      ).toBe(0)
-      expect(await store.create(recordOf(store, '50'), { now: T0 })).toBe('stale-login')
+      expect(await store.create(record, call())).toBe('created')
+      expect(await store.listUser('50', 'session', call())).toEqual([record])
+      await redis.client.del(index)
+      await redis.client.call(command, index, ...rest)
+      expect(await store.deleteUser('50', { minPasswordVersion: 2, minPasswordVersionUntil: T0 + HOUR }, call())).toBe(
+        0,
+      )
+      expect(await store.create(recordOf(store, '50'), call())).toBe('stale-login')
     }
   })
 
   it('never makes a read fail, whatever byte of a record changed', async () => {
     const record = recordOf(store, '80', { userName: 'ada l', passwordVersion: 3, parent: null })
-    await store.create(record, { now: T0 })
-    const sound = Buffer.from((await server.cli('GET', nameOf(record.key))) as string)
-    const client = createClient({ url: server.url }).on('error', () => {})
-    await client.connect()
+    await store.create(record, call())
+    const { client } = redis
+    const sound = (await client.getBuffer(nameOf(record.key)))!
     await fc.assert(
       fc.asyncProperty(
         fc.nat(sound.length - 1),
@@ -189,47 +175,41 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
         async (at, byte, cut) => {
           const bytes = Buffer.from(sound)
           bytes[at] = byte
-          await client.sendCommand(['SET', nameOf(record.key), cut ? bytes.subarray(0, at) : bytes, 'PX', '100000'])
-          const found = await store.read(record.key, { now: T0 })
+          await client.set(nameOf(record.key), cut ? bytes.subarray(0, at) : bytes, 'PX', 100_000)
+          const found = await store.read(record.key, call())
           const sane =
             found === null || 'corrupt' in found || ('key' in found && found.key === record.key && found.expiresAt > T0)
           expect(sane).toBe(true)
           if (found && 'corrupt' in found) expect(await client.exists(nameOf(record.key))).toBe(0)
-          expect(['updated', 'conflict', 'gone']).toContain(await store.update(record.key, 1, change, { now: T0 }))
+          expect(['updated', 'conflict', 'gone']).toContain(await store.update(record.key, 1, change, call()))
         },
       ),
       { numRuns: 100 },
     )
-    client.destroy()
   })
 
   it('is nothing of another application, which has a prefix of its own: neither its sessions nor its logouts', async () => {
-    const other = new RedisStore(open.client, { prefix: 'other:' })
+    const other = new RedisStore(redis.client, { prefix: 'other:' })
     const record = recordOf(store, '90')
-    await store.create(record, { now: T0 })
-    expect(await other.read(record.key, { now: T0 })).toBe(null)
+    await store.create(record, call())
+    expect(await other.read(record.key, call())).toBe(null)
     const everywhere = { minPasswordVersion: 2, minPasswordVersionUntil: T0 + HOUR }
-    expect(await other.deleteUser('90', everywhere, { now: T0 })).toBe(0)
-    expect(await store.listUser('90', 'session', { now: T0 })).toEqual([record])
-    expect(await store.create(recordOf(store, '90'), { now: T0 })).toBe('created')
-    expect(await other.create(recordOf(other, '90'), { now: T0 })).toBe('stale-login')
+    expect(await other.deleteUser('90', everywhere, call())).toBe(0)
+    expect(await store.listUser('90', 'session', call())).toEqual([record])
+    expect(await store.create(recordOf(store, '90'), call())).toBe('created')
+    expect(await other.create(recordOf(other, '90'), call())).toBe('stale-login')
   })
 })
 
 describeEngine('redis', 'a Redis that evicts', () => {
-  let server: RedisServer
-  beforeAll(async () => {
-    server = await startRedis(['--maxmemory', '100mb'])
-  })
-  afterAll(() => server.stop())
+  const redis = redisForGroup(['--maxmemory', '100mb'])
 
   it.each(['allkeys-lru', 'volatile-ttl'])('is refused under %s', async policy => {
-    await server.cli('CONFIG', 'SET', 'maxmemory-policy', policy)
-    const { client, close } = await STANDALONE['ioredis 6']!(server.url)
-    const store = new RedisStore(client)
-    const calls = [() => store.read(keyIn('abc'), { now: T0 }), () => store.create(recordOf(store, '1'), { now: T0 })]
-    for (const call of calls)
-      await expect(call()).rejects.toMatchObject({
+    await redis.client.config('SET', 'maxmemory-policy', policy)
+    const store = new RedisStore(redis.client)
+    const calls = [() => store.read(keyIn('abc'), call()), () => store.create(recordOf(store, '1'), call())]
+    for (const refused of calls)
+      await expect(refused()).rejects.toMatchObject({
         code: 'ERR_SESSION_STORE',
         outcome: 'not-applied',
         message: expect.not.stringContaining('maxmemory'),
@@ -239,19 +219,18 @@ describeEngine('redis', 'a Redis that evicts', () => {
           ),
         },
       })
-    const brave = new RedisStore(client, { allowEviction: true })
-    expect(await brave.create(recordOf(brave, '1'), { now: T0 })).toBe('created')
+    const brave = new RedisStore(redis.client, { allowEviction: true })
+    expect(await brave.create(recordOf(brave, '1'), call())).toBe('created')
     // Works by itself once it is set right.
-    await server.cli('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
-    expect(await store.create(recordOf(store, '1'), { now: T0 })).toBe('created')
-    await close()
+    await redis.client.config('SET', 'maxmemory-policy', 'noeviction')
+    expect(await store.create(recordOf(store, '1'), call())).toBe('created')
   })
 
   it('is refused where one of the masters of a cluster evicts', async () => {
     const cluster = await startRedisCluster()
     try {
       const { client, close } = await CLUSTER['ioredis 6 cluster']!(cluster.addresses)
-      const read = () => new RedisStore(client).read(keyIn('abc'), { now: T0, deadline: soon() })
+      const read = () => new RedisStore(client).read(keyIn('abc'), call())
       expect(await read()).toBe(null)
       for (const [name, value] of Object.entries({ maxmemory: '100mb', 'maxmemory-policy': 'allkeys-lru' }))
         await cluster.masters[2]!.cli('CONFIG', 'SET', name, value)
@@ -271,7 +250,7 @@ describe('a Redis of others that tells', () => {
     const said = ['# Memory', 'used_memory:1', ...lines, 'x:y', ''].join('\r\n')
     const sendCommand = async ([name]: string[]) => (name === 'INFO' ? said : null)
     const store = new RedisStore({ isOpen: true, isReady: true, sendCommand } as never)
-    return store.read(keyIn('abc'), { now: T0, deadline: soon() }).then(
+    return store.read(keyIn('abc'), call()).then(
       () => null,
       error => error.cause.message as string,
     )

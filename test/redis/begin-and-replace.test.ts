@@ -5,52 +5,42 @@ import {
   type SessionRecord,
   SWEEP_MARGIN,
 } from 'coatcheck/custom-store'
-import { RedisStore } from 'coatcheck/stores/redis'
+import type { RedisStore } from 'coatcheck/stores/redis'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { LEAVE, PUT, UNDO } from '../../stores/redis/scripts.ts'
-import { redisForGroup } from '../support/redis/group.ts'
-import { anywhere, HOUR, keyIn, recordOf, soon, T0 } from '../support/redis/records.ts'
-import { keysGiven, runs, type Tap, tapped } from '../support/redis/tapped.ts'
+import { redisForGroup, tapForGroup } from '../support/redis/group.ts'
+import { anywhere, call, HOUR, keyIn, memberOf, nameOf, recordOf, T0 } from '../support/redis/records.ts'
+import { runs } from '../support/redis/tapped.ts'
 import { describeEngine } from '../support/services/engines.ts'
 
 const MINUTE = 60_000
-const nameOf = (key: string) => `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
-const call = (now = T0) => ({ now, deadline: soon() })
-const through: Tap = (_, send) => send()
 let users = 1000
 
 describeEngine('redis', 'a session that is begun, or replaces another', () => {
   const redis = redisForGroup()
-  let tap: Tap
+  const tap = tapForGroup(redis)
   let store: RedisStore
   /** The same server, taken for a cluster: a replacement on another shard takes its steps. */
   let cluster: RedisStore
   let user: string
   beforeEach(async () => {
-    tap = through
-    const tapping: Tap = (command, send) => tap(command, send)
-    store = new RedisStore(tapped(redis.client, tapping))
-    cluster = new RedisStore(tapped(redis.client, tapping, true))
-    user = String(users++)
+    store = tap.store
+    cluster = tap.open({}, true)
     // A store that does not know the server's clock yet sends its first script twice.
-    for (const each of [store, cluster]) await each.delete(anywhere(), call())
+    await cluster.delete(anywhere(), call())
+    user = String(users++)
   })
 
-  const make = async (more: Partial<SessionRecord> = {}) => {
-    const record = recordOf(store, user, more)
+  const make = async (more: Partial<SessionRecord> = {}, owner: string | null = user) => {
+    const record = recordOf(store, owner, more)
     expect(await store.create(record, call())).toBe('created')
     return record
   }
-  const anonymous = async (more: Partial<SessionRecord> = {}) => {
-    const record = recordOf(store, null, more)
-    expect(await store.create(record, call())).toBe('created')
-    return record
-  }
+  const anonymous = (more: Partial<SessionRecord> = {}) => make(more, null)
   const read = ({ key }: SessionRecord) => store.read(key, call())
   const isStored = async ({ key }: SessionRecord) => (await redis.client.exists(nameOf(key))) === 1
   const indexOf = (id: string) => `coatcheck:{${store.shard(id)}}:u:${id}`
   const members = () => redis.client.zrange(indexOf(user), '0', '-1')
-  const memberOf = ({ key }: SessionRecord) => key.slice(3)
   /** What Redis keeps it for, in whole minutes: those that have begun count. */
   const minutesOf = async (name: string) => Math.ceil((await redis.client.pttl(name)) / MINUTE)
   const minutes = (ms: number) => ms / MINUTE
@@ -62,20 +52,10 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
       indexOf(user),
       count,
     )
-  /** Counts the runs of a script, and how many keys each was given. */
-  const watch = (script: Parameters<typeof runs>[0]) => {
-    const seen: number[] = []
-    tap = (command, send) => {
-      if (runs(script, command)) seen.push(keysGiven(command).length)
-      return send()
-    }
-    return seen
-  }
-  /** Lets the nth run of a script fail with this answer of Redis. */
-  const fail = (script: Parameters<typeof runs>[0], message: string, nth = 1) => {
-    let seen = 0
-    tap = async (command, send) => {
-      if (runs(script, command) && ++seen === nth) throw new Error(message)
+  /** Lets a script fail with this answer of Redis. */
+  const fail = (script: Parameters<typeof runs>[0], message: string) => {
+    tap.on = async (command, send) => {
+      if (runs(script, command)) throw new Error(message)
       return send()
     }
   }
@@ -162,11 +142,11 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
 
     it('takes one step where the shard is the same', async () => {
       const old = await make()
-      const scripts = watch(PUT)
+      tap.seen = []
       const forward = { salt: '', until: T0 }
       const record = recordOf(store, user)
       expect(await replace(old, record, { forward })).toBe('created')
-      expect(scripts).toHaveLength(1)
+      expect(tap.seen.map(command => runs(PUT, command))).toEqual([true])
       expect(await read(old)).toMatchObject({ movedTo: record.key })
       expect(await members()).toEqual([memberOf(record)])
     })
@@ -176,7 +156,7 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
         for (const record of [recordOf(store, user), nobody()]) {
           const old = await anonymous()
           // As a process that dies: it takes nothing back.
-          tap = async (command, send) => {
+          tap.on = async (command, send) => {
             if (runs(UNDO, command)) throw new Error('ECONNRESET')
             if (!runs(LEAVE, command)) return send()
             if (isEnded) await send()
@@ -184,7 +164,7 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
           }
           await expect(replace(old, record)).rejects.toMatchObject({ outcome: 'unknown' })
           expect(await read(old)).toEqual(isEnded ? null : old)
-          tap = through
+          tap.on = (_, send) => send()
           expect(await replace(old, record)).toBe('created')
           expect(await read(record)).toEqual(record)
           expect(await read(old)).toBe(null)
@@ -271,10 +251,7 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
     it('fails where nobody can tell what became of that one', async () => {
       const old = await anonymous()
       const record = recordOf(store, user, { parent: anywhere() })
-      tap = async (command, send) => {
-        if (command[0] === 'GET') throw new Error('NOPERM no right to get')
-        return send()
-      }
+      tap.fail('GET', 'NOPERM no right to get')
       await expect(replace(old, record)).rejects.toMatchObject({ outcome: 'not-applied' })
     })
 

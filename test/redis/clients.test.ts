@@ -1,8 +1,7 @@
 // What a client can change: how text, numbers and long answers come through, which server a command goes to, and how the reads
 // of one turn share one. The rules in full are the suite's business (test/contract).
-import { createServer, type IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { createRequire } from 'node:module'
-import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { SessionManager } from 'coatcheck'
 import { modelTest } from 'coatcheck/custom-store/testing'
@@ -11,9 +10,12 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { createClient, RESP_TYPES } from 'redis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { listening } from '../support/listening.ts'
 import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from '../support/redis/clients.ts'
-import { recordOf, soon, T0 } from '../support/redis/records.ts'
+import { redisForGroup } from '../support/redis/group.ts'
+import { call, recordOf } from '../support/redis/records.ts'
 import { describeEngine } from '../support/services/engines.ts'
+import { freePort } from '../support/services/process.ts'
 import {
   type RedisCluster,
   type RedisSentinels,
@@ -22,9 +24,9 @@ import {
   startRedis,
   startRedisSentinels,
 } from '../support/services/redis.ts'
+import { type Certificate, makeCertificate } from '../support/services/tls.ts'
 
 const drivers = createRequire(new URL('../support/drivers/package.json', import.meta.url))
-const call = (now = T0) => ({ now, deadline: soon() })
 const byKey = (a: { key: string }, b: { key: string }) => (a.key < b.key ? -1 : 1)
 
 /** Each method answers as the model does, and text and long data come back as they were, alone and together. */
@@ -92,6 +94,60 @@ describeEngine('redis', 'the Redis store', () => {
   })
 })
 
+describeEngine('redis', 'a Redis over TLS', () => {
+  let server: RedisServer
+  let certificate: Certificate
+  let stranger: Certificate
+  let clients: Record<string, (ca: string) => Promise<OpenClient>>
+  beforeAll(async () => {
+    ;[certificate, stranger] = [makeCertificate(['localhost']), makeCertificate(['localhost'])]
+    const port = await freePort()
+    const { certFile, keyFile } = certificate
+    const files = ['--tls-cert-file', certFile, '--tls-key-file', keyFile, '--tls-ca-cert-file', certFile]
+    server = await startRedis(['--tls-port', `${port}`, '--tls-auth-clients', 'no', ...files])
+    const url = `rediss://localhost:${port}`
+    clients = {
+      async 'node-redis'(ca) {
+        const client = createClient({ url, socket: { tls: true, ca } })
+        client.on('error', () => {})
+        const connecting = client.connect().catch(() => {})
+        await Promise.race([connecting, new Promise(resolve => client.once('error', resolve))])
+        return { client, close: () => client.destroy() }
+      },
+      async ioredis(ca) {
+        const client = new Redis(url, { tls: { ca } })
+        await new Promise(resolve => client.once('ready', resolve).once('error', resolve))
+        client.on('error', () => {})
+        return { client, close: () => client.disconnect() }
+      },
+    }
+  })
+  afterAll(async () => {
+    await server?.stop()
+    certificate?.remove()
+    stranger?.remove()
+  })
+
+  it.each(['node-redis', 'ioredis'])(
+    'keeps the contract with %s, to which a certificate of another authority is an outage',
+    async name => {
+      const good = await clients[name]!(certificate.cert)
+      await keepsTheContract(good.client, name)
+      const store = new RedisStore(good.client)
+      const record = recordOf(store, '7')
+      await store.create(record, call())
+      const bad = await clients[name]!(stranger.cert)
+      const mistaken = new RedisStore(bad.client)
+      const short = { ...call(), deadline: performance.now() + 500 }
+      await expect(mistaken.read(record.key, short)).rejects.toMatchObject({ code: 'ERR_SESSION_STORE' })
+      await expect(mistaken.delete(record.key, short)).rejects.toMatchObject({ outcome: 'not-applied' })
+      expect(await store.read(record.key, call())).toMatchObject({ key: record.key })
+      await bad.close()
+      await good.close()
+    },
+  )
+})
+
 const TOKEN = 'a token'
 
 /** The REST API of Upstash, before a Redis: a command is an array in the body of a POST. */
@@ -107,35 +163,20 @@ async function restFace(redis: Redis) {
       error => [400, { error: error.message }],
     )
   }
-  const server = createServer(async (request, response) => {
+  const { url, close } = await listening(async (request, response) => {
     const [status, body] = (await answer(request)) as [number, unknown]
     response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
-  }).listen(0, '127.0.0.1')
-  await new Promise(resolve => server.once('listening', resolve))
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    asked,
-    stop() {
-      server.closeAllConnections()
-      server.close()
-    },
-  }
+  })
+  return { url, asked, stop: close }
 }
 
 describeEngine('redis', 'the REST API of Upstash', () => {
-  let server: RedisServer
-  let redis: Redis
+  const redis = redisForGroup()
   let face: Awaited<ReturnType<typeof restFace>>
   beforeAll(async () => {
-    server = await startRedis()
-    redis = new Redis(server.url)
-    face = await restFace(redis)
+    face = await restFace(redis.client)
   })
-  afterAll(async () => {
-    face?.stop()
-    redis?.disconnect()
-    await server?.stop()
-  })
+  afterAll(() => face?.stop())
   const client = (more = {}) => upstash({ url: face.url, token: TOKEN, ...more })
 
   it('keeps the contract', () => keepsTheContract(client(), 'upstash'))

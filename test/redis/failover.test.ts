@@ -1,54 +1,34 @@
 import { RedisStore } from 'coatcheck/stores/redis'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { CLUSTER, SENTINEL, STANDALONE } from '../support/redis/clients.ts'
-import { HOUR, recordOf, soon, T0 } from '../support/redis/records.ts'
+import { startPair } from '../support/redis/failures.ts'
+import { call, HOUR, recordOf, T0 } from '../support/redis/records.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { until } from '../support/services/process.ts'
-import {
-  type RedisCluster,
-  type RedisServer,
-  startRedis,
-  startRedisCluster,
-  startRedisSentinels,
-} from '../support/services/redis.ts'
+import { startRedisCluster, startRedisSentinels } from '../support/services/redis.ts'
 
 const LONG = process.env.COATCHECK_LONG === '1'
 
 describeEngine('redis', 'a master that dies', () => {
-  describe('with one replica', () => {
-    let master: RedisServer
-    let replica: RedisServer
-    beforeEach(async () => {
-      master = await startRedis(['--repl-diskless-sync-delay', '0'])
-      replica = await startRedis(['--replicaof', `127.0.0.1 ${master.port}`])
-      await linked()
+  it('with min-replicas-to-write, and its replica is away: nothing is acknowledged that it alone would have', async () => {
+    const { old: master, next: replica, stop } = await startPair()
+    await master.cli('CONFIG', 'SET', 'min-replicas-max-lag', '1')
+    await master.cli('CONFIG', 'SET', 'min-replicas-to-write', '1')
+    const { client, close } = await STANDALONE['node-redis 6']!(master.url)
+    const store = new RedisStore(client)
+    const record = recordOf(store, '1')
+    expect(await until('a write', () => store.create(record, call()))).toBe('created')
+    replica.pause()
+    await until('the master missing it', async () => expect(await master.cli('SET', 'x', '1')).toMatch(/NOREPLICAS/))
+    await expect(store.delete(record.key, call())).rejects.toMatchObject({
+      outcome: 'not-applied',
+      cause: { message: expect.stringMatching(/NOREPLICAS/) },
     })
-    afterEach(() => Promise.all([master.stop(), replica.stop()]))
-    const linked = () =>
-      until('the replica following', async () => {
-        expect(await replica.cli('INFO', 'replication')).toMatch(/master_link_status:up/)
-      })
-
-    it('with min-replicas-to-write, and its replica is away: nothing is acknowledged that it alone would have', async () => {
-      await master.cli('CONFIG', 'SET', 'min-replicas-max-lag', '1')
-      await master.cli('CONFIG', 'SET', 'min-replicas-to-write', '1')
-      const { client, close } = await STANDALONE['node-redis 6']!(master.url)
-      const store = new RedisStore(client)
-      const record = recordOf(store, '1')
-      const create = () => store.create(record, { now: T0, deadline: soon() })
-      expect(await until('a write', create)).toBe('created')
-      replica.pause()
-      await until('the master missing it', async () => expect(await master.cli('SET', 'x', '1')).toMatch(/NOREPLICAS/))
-      await expect(store.delete(record.key, { now: T0 })).rejects.toMatchObject({
-        outcome: 'not-applied',
-        cause: { message: expect.stringMatching(/NOREPLICAS/) },
-      })
-      expect(await store.read(record.key, { now: T0 })).toEqual(record)
-      replica.resume()
-      const remove = () => store.delete(record.key, { now: T0, deadline: soon() })
-      expect(await until('a write', remove)).toBe(true)
-      await close()
-    })
+    expect(await store.read(record.key, call())).toEqual(record)
+    replica.resume()
+    expect(await until('a write', () => store.delete(record.key, call()))).toBe(true)
+    await close()
+    await stop()
   })
 
   const clusterClients = Object.keys(CLUSTER).filter(name => LONG || /6/.test(name))
@@ -56,17 +36,15 @@ describeEngine('redis', 'a master that dies', () => {
     'in a cluster: what the replicas have holds, and %s finds the new master by itself',
     { timeout: 90_000 },
     async name => {
-      const cluster: RedisCluster = await startRedisCluster(['--cluster-node-timeout', '1500'])
+      const cluster = await startRedisCluster(['--cluster-node-timeout', '1500'])
       const { client, close } = await CLUSTER[name]!(cluster.addresses)
       const store = new RedisStore(client)
       const users = Array.from({ length: 30 }, (_, i) => String(i))
       const records = users.map(user => recordOf(store, user))
-      for (const record of records) await store.create(record, { now: T0, deadline: soon() })
-      await Promise.all(records.slice(0, 10).map(({ key }) => store.delete(key, { now: T0, deadline: soon() })))
+      for (const record of records) await store.create(record, call())
+      await Promise.all(records.slice(0, 10).map(({ key }) => store.delete(key, call())))
       await Promise.all(
-        users
-          .slice(10, 20)
-          .map(user => store.deleteUser(user, { minPasswordVersionUntil: T0 }, { now: T0, deadline: soon() })),
+        users.slice(10, 20).map(user => store.deleteUser(user, { minPasswordVersionUntil: T0 }, call())),
       )
       for (const master of cluster.masters) expect(await master.cli('WAIT', '1', '5000')).toBe('1')
       await cluster.masters[0]!.kill()
@@ -79,8 +57,8 @@ describeEngine('redis', 'a master that dies', () => {
       // All verbs go on.
       for (const [i, user] of users.entries()) {
         const next = recordOf(store, user)
-        expect(await store.create(next, { now: T0, deadline: soon() })).toBe('created')
-        expect(await store.listUser(user, 'session', { now: T0, deadline: soon() })).toHaveLength(i >= 20 ? 2 : 1)
+        expect(await store.create(next, call())).toBe('created')
+        expect(await store.listUser(user, 'session', call())).toHaveLength(i >= 20 ? 2 : 1)
       }
       await close()
       await cluster.stop()
@@ -96,8 +74,8 @@ describeEngine('redis', 'a master that dies', () => {
       const { client, close } = await SENTINEL[name]!(watched.name, watched.sentinels)
       const store = new RedisStore(client)
       const [kept, ended] = [recordOf(store, '1'), recordOf(store, '2')]
-      for (const record of [kept, ended]) await store.create(record, { now: T0, deadline: soon() })
-      expect(await store.delete(ended.key, { now: T0, deadline: soon() })).toBe(true)
+      for (const record of [kept, ended]) await store.create(record, call())
+      expect(await store.delete(ended.key, call())).toBe(true)
       await until('the replica having it', async () => expect(await watched.replica.cli('DBSIZE')).toBe('3'))
       await watched.master.kill()
       const found = await until(
@@ -106,8 +84,8 @@ describeEngine('redis', 'a master that dies', () => {
         { timeout: 45_000 },
       )
       expect(found).toEqual(kept)
-      expect(await store.read(ended.key, { now: T0 })).toBe(null)
-      const touch = () => store.touch(kept.key, T0 + 1, T0 + HOUR, { now: T0, deadline: soon() })
+      expect(await store.read(ended.key, call())).toBe(null)
+      const touch = () => store.touch(kept.key, T0 + 1, T0 + HOUR, call())
       expect(await until('a write', touch, { timeout: 20_000 })).toBe('touched')
       await close()
       await watched.stop()

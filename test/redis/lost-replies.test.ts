@@ -1,30 +1,23 @@
 import { SessionManager } from 'coatcheck'
 import type { SessionRecord } from 'coatcheck/custom-store'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type OpenClient, STANDALONE } from '../support/redis/clients.ts'
-import { HOUR, recordOf, soon, T0, writeId } from '../support/redis/records.ts'
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { STANDALONE } from '../support/redis/clients.ts'
+import { redisForGroup } from '../support/redis/group.ts'
+import { call, HOUR, recordOf, T0, writeId } from '../support/redis/records.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { until } from '../support/services/process.ts'
 import { type FaultProxy, startProxy } from '../support/services/proxy.ts'
-import { type RedisServer, startRedis } from '../support/services/redis.ts'
 
 let users = 100
 /** A release with a successor, and a pool of its clients, send again as little or as much. */
 const CLIENTS = process.env.COATCHECK_LONG === '1' ? Object.keys(STANDALONE) : ['node-redis 6', 'ioredis 6']
 
 describeEngine('redis', 'a connection that breaks', () => {
-  let server: RedisServer
-  let direct: OpenClient
+  const redis = redisForGroup()
   let witness: RedisStore
-  beforeAll(async () => {
-    server = await startRedis()
-    direct = await STANDALONE['node-redis 6']!(server.url)
-    witness = new RedisStore(direct.client)
-  })
-  afterAll(async () => {
-    await direct.close()
-    await server.stop()
+  beforeAll(() => {
+    witness = redis.store
   })
 
   describe.each(CLIENTS)('under %s with its default settings', name => {
@@ -32,11 +25,11 @@ describeEngine('redis', 'a connection that breaks', () => {
     let store: RedisStore
     let close: () => Promise<void>
     const connect = async () => {
-      const proxy = await startProxy(server.port)
+      const proxy = await startProxy(redis.server.port)
       const open = await STANDALONE[name]!(`redis://127.0.0.1:${proxy.port}`)
       const store = new RedisStore(open.client)
       // The server's clock and the scripts are known from here on.
-      await store.delete(recordOf(store, '1').key, { now: T0 })
+      await store.delete(recordOf(store, '1').key, call())
       const close = async () => {
         await open.close()
         await proxy.stop()
@@ -48,66 +41,39 @@ describeEngine('redis', 'a connection that breaks', () => {
     })
     afterEach(() => close())
     const again = (through = store) =>
-      until('the client being back', () => through.read(recordOf(through, '1').key, { now: T0, deadline: soon() }))
+      until('the client being back', () => through.read(recordOf(through, '1').key, call()))
 
     let user = ''
     beforeEach(() => {
       user = String(users++)
     })
-    type Verb = (record: SessionRecord) => { first: () => Promise<unknown>; answer: unknown; repeated?: unknown }
-    const verbs: Record<string, Verb> = {
-      create: () => {
-        const made = recordOf(store, user, { passwordVersion: 1 })
-        return {
-          first: () => store.create(made, { now: T0, deadline: soon() }),
-          answer: 'created',
-        }
+    const change = (data: string) => ({ data, seenAt: T0, expiresAt: T0 + HOUR, writeId: writeId() })
+    const moved = { forward: { salt: '', until: T0 } }
+    const raised = { minPasswordVersion: 1, minPasswordVersionUntil: T0 + 1 }
+    type Case = readonly [run: () => Promise<unknown>, answer: unknown, repeated?: unknown]
+    /** A call that may be repeated, what it answers at first, and what once more if that differs. */
+    const verbs: Record<string, (record: SessionRecord, made: SessionRecord) => Case> = {
+      create: (_, made) => [() => store.create(made, call()), 'created'],
+      update({ key }) {
+        const once = change('1')
+        return [() => store.update(key, 1, once, call()), 'updated']
       },
-      update: ({ key }) => {
-        const change = { data: '1', seenAt: T0, expiresAt: T0 + HOUR, writeId: writeId() }
-        return { first: () => store.update(key, 1, change, { now: T0, deadline: soon() }), answer: 'updated' }
+      touch: ({ key }) => [() => store.touch(key, T0 + 1, T0 + HOUR, call()), 'touched'],
+      'replace with a forward': ({ key }, made) => [() => store.replace(key, 1, made, moved, call()), 'created'],
+      'replace without one'({ key }) {
+        const theirs = recordOf(store, `${user}8`)
+        return [() => store.replace(key, 1, theirs, {}, call()), 'created']
       },
-      touch: ({ key }) => ({
-        first: () => store.touch(key, T0 + 1, T0 + HOUR, { now: T0, deadline: soon() }),
-        answer: 'touched',
-      }),
-      'replace with a forward': ({ key }) => {
-        const made = recordOf(store, user, { passwordVersion: 1 })
-        const options = { forward: { salt: '', until: T0 } }
-        return {
-          first: () => store.replace(key, 1, made, options, { now: T0, deadline: soon() }),
-          answer: 'created',
-        }
-      },
-      'replace without one': ({ key }) => {
-        const made = recordOf(store, `${user}8`)
-        return {
-          first: () => store.replace(key, 1, made, {}, { now: T0, deadline: soon() }),
-          answer: 'created',
-        }
-      },
-      delete: ({ key }) => ({
-        first: () => store.delete(key, { now: T0, deadline: soon() }),
-        answer: true,
-        repeated: false,
-      }),
-      deleteUser: () => ({
-        first: () =>
-          store.deleteUser(
-            user,
-            { minPasswordVersion: 1, minPasswordVersionUntil: T0 + 1 },
-            { now: T0, deadline: soon() },
-          ),
-        answer: 1,
-        repeated: 0,
-      }),
+      delete: ({ key }) => [() => store.delete(key, call()), true, false],
+      deleteUser: () => [() => store.deleteUser(user, raised, call()), 1, 0],
     }
     it.each(Object.entries(verbs))(
       'after %s was executed and before the answer: the same call repeated agrees',
       async (verb, prepare) => {
         const record = recordOf(store, user, { passwordVersion: 1 })
-        await witness.create(record, { now: T0 })
-        const { first, answer, repeated = answer } = prepare(record)
+        await witness.create(record, call())
+        const made = recordOf(store, user, { passwordVersion: 1 })
+        const [first, answer, repeated = answer] = prepare(record, made)
         const lost = proxy.loseAnswerTo('EVALSHA')
         const outcome = await first().catch(error => error)
         await lost
@@ -116,33 +82,32 @@ describeEngine('redis', 'a connection that breaks', () => {
         else expect([answer, repeated]).toContainEqual(outcome)
         await again()
         expect([answer, repeated]).toContainEqual(await first())
-        const stored = await witness.read(record.key, { now: T0 })
+        const stored = await witness.read(record.key, call())
         if (verb === 'update') expect(stored).toMatchObject({ version: 2, data: '1' })
         else if (verb === 'touch') expect(stored).toMatchObject({ version: 1, expiresAt: T0 + HOUR })
-        else if (verb === 'create') expect(await witness.listUser(user, 'session', { now: T0 })).toHaveLength(2)
+        else if (verb === 'create') expect(await witness.listUser(user, 'session', call())).toHaveLength(2)
         else if (/^delete/.test(verb)) expect(stored).toBe(null)
         else if (verb === 'replace with a forward') {
           expect(stored).toHaveProperty('movedTo')
-          expect(await witness.listUser(user, 'session', { now: T0 })).toHaveLength(1)
+          expect(await witness.listUser(user, 'session', call())).toHaveLength(1)
         } else {
           expect(stored).toBe(null)
-          expect(await witness.listUser(`${user}8`, 'session', { now: T0 })).not.toEqual([])
+          expect(await witness.listUser(`${user}8`, 'session', call())).not.toEqual([])
         }
       },
     )
 
     it('runs nothing whose caller has given up, although the client sends it again', async () => {
       const record = recordOf(store, user)
-      await witness.create(record, { now: T0 })
-      const call = () => ({ now: T0, deadline: performance.now() + 150 })
-      const change = () => ({ data: 'late', seenAt: T0, expiresAt: T0, writeId: writeId() })
+      await witness.create(record, call())
+      const soonOver = () => ({ now: T0, deadline: performance.now() + 150 })
       const verbs: ((store: RedisStore) => Promise<unknown>)[] = [
-        store => store.update(record.key, 1, change(), call()),
-        store => store.touch(record.key, T0 + 1, T0 + HOUR, call()),
-        store => store.delete(record.key, call()),
-        store => store.deleteUser(user, { minPasswordVersionUntil: T0 }, call()),
-        store => store.create(recordOf(store, user), call()),
-        store => store.replace(record.key, 1, recordOf(store, user), {}, call()),
+        store => store.update(record.key, 1, change('late'), soonOver()),
+        store => store.touch(record.key, T0 + 1, T0 + HOUR, soonOver()),
+        store => store.delete(record.key, soonOver()),
+        store => store.deleteUser(user, { minPasswordVersionUntil: T0 }, soonOver()),
+        store => store.create(recordOf(store, user), soonOver()),
+        store => store.replace(record.key, 1, recordOf(store, user), {}, soonOver()),
       ]
       await Promise.all(
         verbs.map(async verb => {
@@ -157,7 +122,7 @@ describeEngine('redis', 'a connection that breaks', () => {
           await close()
         }),
       )
-      expect(await witness.listUser(user, 'session', { now: T0 })).toEqual([record])
+      expect(await witness.listUser(user, 'session', call())).toEqual([record])
     })
 
     it('does not know whether a write came through that another node overtook, and runs no change twice', async () => {
@@ -185,17 +150,15 @@ describeEngine('redis', 'a connection that breaks', () => {
       await overtaken(pay, () => others.update(session, { theme: 'dark' }))
       expect(await others.get(session.secret)).toMatchObject({ data: { credit: 90, theme: 'dark' } })
       await overtaken(pay, () => others.destroy(session.secret))
-      const change = () => ({ data: '2', seenAt: T0, expiresAt: T0 + HOUR, writeId: writeId() })
-      const call = () => ({ now: T0, deadline: soon() })
       const made = recordOf(store, user)
       await overtaken(
         () => store.create(made, call()),
-        () => witness.update(made.key, 1, change(), call()),
+        () => witness.update(made.key, 1, change('2'), call()),
       )
       const next = recordOf(store, user)
       await overtaken(
         () => store.replace(made.key, 2, next, {}, call()),
-        () => witness.update(next.key, 1, change(), call()),
+        () => witness.update(next.key, 1, change('2'), call()),
       )
       await Promise.all([sessions.close(), others.close()])
     })
@@ -210,7 +173,7 @@ describeEngine('redis', 'a connection that breaks', () => {
       await new Promise(resolve => setTimeout(resolve, deadline + 50 - performance.now()))
       await proxy.heal()
       expect(await made).toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'unknown' })
-      expect(await witness.read(record.key, { now: T0 })).toEqual(record)
+      expect(await witness.read(record.key, call())).toEqual(record)
     })
   })
 })

@@ -2,42 +2,27 @@
 // all is over.
 import { SessionManager } from 'coatcheck'
 import type { SessionRecord } from 'coatcheck/custom-store'
-import { RedisStore } from 'coatcheck/stores/redis'
+import type { RedisStore } from 'coatcheck/stores/redis'
 import fc from 'fast-check'
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { DELETE_USER } from '../../stores/redis/scripts.ts'
-import { redisForGroup } from '../support/redis/group.ts'
-import { HOUR, recordOf, soon, T0, writeId } from '../support/redis/records.ts'
-import { keysGiven, runs, type Tap, tapped } from '../support/redis/tapped.ts'
+import { redisForGroup, tapForGroup } from '../support/redis/group.ts'
+import { call, HOUR, memberOf, nameOf, recordOf, T0, writeId } from '../support/redis/records.ts'
+import { keysGiven, runs } from '../support/redis/tapped.ts'
 import { describeEngine } from '../support/services/engines.ts'
 
 const LONG = process.env.COATCHECK_LONG === '1'
 const MINUTE = 60_000
-const nameOf = (key: string) => `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
-const memberOf = ({ key }: SessionRecord) => key.slice(3)
-const call = (now = T0) => ({ now, deadline: soon() })
 const SCORE = 1_795_274_465_630
 let users = 1000
 
 describeEngine('redis', 'the sessions of one user', () => {
   const redis = redisForGroup()
-  let seen: string[][] = []
-  let tap: Tap
+  const tap = tapForGroup(redis)
   let store: RedisStore
   let user: string
-  beforeAll(async () => {
-    const tapping: Tap = (command, send) => {
-      seen.push(command)
-      return tap(command, send)
-    }
-    store = new RedisStore(tapped(redis.client, tapping))
-    tap = (_, send) => send()
-    // The server's clock and the scripts are known from here on.
-    await store.deleteUser('1', { minPasswordVersionUntil: T0 }, call())
-  })
   beforeEach(() => {
-    seen = []
-    tap = (_, send) => send()
+    store = tap.store
     user = String(users++)
   })
 
@@ -85,9 +70,9 @@ describeEngine('redis', 'the sessions of one user', () => {
       await redis.client.set(nameOf((await make()).key), 'gibberish')
       await redis.client.set(nameOf((await make()).key), 'x writeid123')
       const pieces = async () => {
-        seen = []
+        tap.seen = []
         expect(sorted(await list())).toEqual(sorted(records))
-        return seen.filter(([command]) => command === 'MGET').map(({ length }) => length - 1)
+        return tap.seen.filter(([command]) => command === 'MGET').map(({ length }) => length - 1)
       }
       expect(await pieces()).toEqual([500])
       records.push(...(await several(4)))
@@ -101,9 +86,9 @@ describeEngine('redis', 'the sessions of one user', () => {
       await redis.client.zadd(indexOf(), SCORE, memberOf(first))
       const last = await make()
       await redis.client.zadd(indexOf(), SCORE + 1, memberOf(last))
-      seen = []
+      tap.seen = []
       expect(sorted(await list())).toEqual(sorted([first, last]))
-      const asked = seen.flatMap(([command, ...names]) => (command === 'MGET' ? names : []))
+      const asked = tap.seen.flatMap(([command, ...names]) => (command === 'MGET' ? names : []))
       expect(new Set(asked).size).toBe(asked.length)
       expect(await store.deleteUser(user, { minPasswordVersionUntil: T0 }, call())).toBe(2)
       expect(await size()).toBe(0)
@@ -116,7 +101,7 @@ describeEngine('redis', 'the sessions of one user', () => {
       const first = await make()
       const others = await several(2)
       let third: SessionRecord | undefined
-      tap = async ([command], send) => {
+      tap.on = async ([command], send) => {
         const answer = await send()
         if (command === 'ZRANGE' && third === undefined) {
           third = first
@@ -133,10 +118,7 @@ describeEngine('redis', 'the sessions of one user', () => {
     it('not at all where that is refused: it is no empty list', async () => {
       await make()
       for (const refused of ['ZRANGE', 'MGET']) {
-        tap = async ([command], send) => {
-          if (command === refused) throw new Error('NOPERM no right to it')
-          return send()
-        }
+        tap.fail(refused, 'NOPERM no right to it')
         const cause = { message: 'NOPERM no right to it' }
         await expect(list()).rejects.toMatchObject({ outcome: 'not-applied', cause })
       }
@@ -147,15 +129,15 @@ describeEngine('redis', 'the sessions of one user', () => {
     const end = (options: { exceptKey?: string } = {}) =>
       store.deleteUser(user, { minPasswordVersionUntil: T0 + HOUR, ...options }, call())
     const pieces = () =>
-      seen.filter(command => runs(DELETE_USER, command)).map(command => keysGiven(command).length - 2)
+      tap.seen.filter(command => runs(DELETE_USER, command)).map(command => keysGiven(command).length - 2)
 
     it('in one step up to 500, and in pieces of 500 beyond that', async () => {
       await several(500)
-      seen = []
+      tap.seen = []
       expect(await end()).toBe(500)
       expect(pieces()).toEqual([0, 500])
       await several(1101)
-      seen = []
+      tap.seen = []
       expect(await end({ exceptKey: (await make()).key })).toBe(1101)
       expect(pieces()).toEqual([1, 501, 501, 102])
       expect(await end()).toBe(1)
@@ -194,7 +176,7 @@ describeEngine('redis', 'the sessions of one user', () => {
     it('in part, and the error says so, where the rest is refused', async () => {
       await several(501)
       let ran = 0
-      tap = async (command, send) => {
+      tap.on = async (command, send) => {
         if (runs(DELETE_USER, command) && ++ran === 3) throw new Error('NOPERM no right to it')
         return send()
       }
@@ -283,7 +265,7 @@ describeEngine('redis', 'what is left in Redis', () => {
 
   it('is nothing, once the sessions have expired, and never a key without an end', async () => {
     const sessions = new SessionManager({
-      store: new RedisStore(redis.client),
+      store: redis.store,
       idleTimeout: '1s',
       absoluteTimeout: '2s',
       rememberFor: '2s',

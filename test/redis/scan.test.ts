@@ -1,34 +1,27 @@
 import type { SessionRecord } from 'coatcheck/custom-store'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from '../support/redis/clients.ts'
-import { HOUR, keyIn, recordOf, soon, T0 } from '../support/redis/records.ts'
+import { beforeEach, expect, it } from 'vitest'
+import { CLUSTER, SENTINEL, STANDALONE } from '../support/redis/clients.ts'
+import { redisForGroup } from '../support/redis/group.ts'
+import { call, HOUR, keyIn, nameOf, recordOf, T0 } from '../support/redis/records.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { until } from '../support/services/process.ts'
-import {
-  type RedisServer,
-  sharedRedisCluster,
-  startRedis,
-  startRedisCluster,
-  startRedisSentinels,
-} from '../support/services/redis.ts'
+import { sharedRedisCluster, startRedisCluster, startRedisSentinels } from '../support/services/redis.ts'
 
-const nameOf = (key: string, prefix = 'coatcheck:') => `${prefix}{${key.slice(0, 3)}}:${key.slice(3)}`
-const at = (now = T0) => ({ now, deadline: soon() })
 type Between = (page: number, cursor: string | null) => unknown
 
-/** All keys that a walk meets, with what it says of them; `between` is called after each page. */
+/** All keys that a walk meets, with what it says of them, and how many records each page had; `between` is called after each. */
 async function walk(open: () => RedisStore, limit: number, between: Between = () => {}) {
   const records = new Map<string, SessionRecord>()
   const forwards = new Set<string>()
-  let pages = 0
+  const sizes: number[] = []
   for (let cursor: string | null = null; ; ) {
-    const page = await open().scan(cursor, limit, at(T0 + 1))
+    const page = await open().scan(cursor, limit, call(T0 + 1))
     for (const record of page.records) records.set(record.key, record)
     for (const key of page.forwards) forwards.add(key)
     cursor = page.next
-    await between(++pages, cursor)
-    if (cursor === null) return { records, forwards, pages }
+    await between(sizes.push(page.records.length), cursor)
+    if (cursor === null) return { records, forwards, sizes }
   }
 }
 
@@ -39,35 +32,26 @@ async function fill(store: RedisStore, count: number): Promise<SessionRecord[]> 
       data: `{"n":"é${i}"}`,
     }),
   )
-  await Promise.all(records.map(record => store.create(record, at())))
+  await Promise.all(records.map(record => store.create(record, call())))
   return records
 }
 const keysOf = (records: Iterable<{ key: string }>) => [...records].map(({ key }) => key).sort()
 
 describeEngine('redis', 'a walk over one server', () => {
-  let server: RedisServer
-  let open: OpenClient
-  beforeAll(async () => {
-    server = await startRedis(['--save', '3600 1'])
-    open = await STANDALONE['node-redis 6']!(server.url)
-  })
-  afterAll(async () => {
-    await open.close()
-    await server.stop()
-  })
+  const redis = redisForGroup(['--save', '3600 1'])
+  beforeEach(() => redis.client.flushall())
 
   it.each(['a*', 'b?', '[^d]', 'e\\', 'ü', ''])(
     'keeps to its own prefix, %j, beside others and another application',
     async prefix => {
-      await server.cli('FLUSHALL')
-      const store = new RedisStore(open.client, { prefix })
+      const store = new RedisStore(redis.client, { prefix })
       const records = await fill(store, 20)
-      for (const other of ['ab', 'bb', 'c', 'e', 'üü']) await fill(new RedisStore(open.client, { prefix: other }), 3)
-      await server.cli('SET', 'session:1', 'x')
-      await server.cli('HSET', `${prefix}{abc}:${'x'.repeat(43)}`, 'a', 'b')
-      await server.cli('SET', `${prefix}{abc}:u:${'x'.repeat(41)}`, 'an index with a long user ID')
-      await server.cli('SET', nameOf(keyIn('abc'), prefix), 'gibberish')
-      await server.cli('SET', nameOf(keyIn('abc'), prefix), 'x writeid123')
+      for (const other of ['ab', 'bb', 'c', 'e', 'üü']) await fill(new RedisStore(redis.client, { prefix: other }), 3)
+      await redis.client.set('session:1', 'x')
+      await redis.client.hset(`${prefix}{abc}:${'x'.repeat(43)}`, 'a', 'b')
+      await redis.client.set(`${prefix}{abc}:u:${'x'.repeat(41)}`, 'an index with a long user ID')
+      await redis.client.set(nameOf(keyIn('abc'), prefix), 'gibberish')
+      await redis.client.set(nameOf(keyIn('abc'), prefix), 'x writeid123')
       const found = await walk(() => store, 10)
       // An empty prefix is the end of every other one.
       expect(keysOf(found.records.values())).toEqual(expect.arrayContaining(keysOf(records)))
@@ -77,29 +61,19 @@ describeEngine('redis', 'a walk over one server', () => {
   )
 
   it('answers no more than it was asked for, about, and goes on in another process', async () => {
-    await server.cli('FLUSHALL')
-    const records = await fill(new RedisStore(open.client), 300)
-    const other = await STANDALONE['ioredis 6']!(server.url)
-    const stores = [new RedisStore(open.client), new RedisStore(other.client)]
+    const records = await fill(new RedisStore(redis.client), 300)
+    const other = await STANDALONE['node-redis 6']!(redis.server.url)
+    const stores = [new RedisStore(redis.client), new RedisStore(other.client)]
     let turn = 0
-    const sizes: number[] = []
-    const found = new Set<string>()
-    for (let cursor: string | null = null; ; ) {
-      const page = await stores[turn++ % 2]!.scan(cursor, 20, at())
-      sizes.push(page.records.length)
-      for (const { key } of page.records) found.add(key)
-      cursor = page.next
-      if (cursor === null) break
-    }
-    expect([...found].sort()).toEqual(keysOf(records))
+    const { records: found, sizes } = await walk(() => stores[turn++ % 2]!, 20)
+    expect(keysOf(found.values())).toEqual(keysOf(records))
     expect(Math.max(...sizes)).toBeLessThan(40)
     expect(sizes.length).toBeGreaterThan(10)
     await other.close()
   })
 
   it('begins again where the server was started again, whose cursors mean something else', async () => {
-    await server.cli('FLUSHALL')
-    const store = new RedisStore(open.client)
+    const store = new RedisStore(redis.client)
     const records = await fill(store, 400)
     const restarted: string[] = []
     const { records: found } = await walk(
@@ -107,22 +81,22 @@ describeEngine('redis', 'a walk over one server', () => {
       25,
       async (page, cursor) => {
         if (page !== 8) return
-        await server.cli('SAVE')
-        await server.kill()
-        await server.restart()
-        await until('the client being back', () => store.read(keyIn('abc'), at()), { timeout: 15_000 })
+        await redis.client.save()
+        await redis.server.kill()
+        await redis.server.restart()
+        await until('the client being back', () => store.read(keyIn('abc'), call()), { timeout: 15_000 })
         restarted.push(cursor!)
       },
     )
     expect(keysOf(found.values())).toEqual(keysOf(records))
-    const after = await store.scan(restarted[0]!, 25, at())
+    const after = await store.scan(restarted[0]!, 25, call())
     expect(after).toMatchObject({ records: [], next: expect.stringMatching(/ 0$/) })
   })
 
   it.each(['', 'x', '0 a', '0 a -1', '0 a 1 ', `0 a ${'9'.repeat(21)}`])(
     'refuses a cursor that no page answered: %j',
     async cursor => {
-      const scan = new RedisStore(open.client).scan(cursor, 10, at())
+      const scan = new RedisStore(redis.client).scan(cursor, 10, call())
       await expect(scan).rejects.toThrow(TypeError)
       await expect(scan).rejects.toThrow(/^cursor: expected null, or the next of the page before, got "/)
     },
@@ -142,7 +116,9 @@ describeEngine('redis', 'a walk while masters change', () => {
       async page => {
         if (page !== 5) return
         await watched.master.kill()
-        await until('the new master', () => store.touch(records[0]!.key, T0 + 1, T0 + HOUR, at()), { timeout: 30_000 })
+        await until('the new master', () => store.touch(records[0]!.key, T0 + 1, T0 + HOUR, call()), {
+          timeout: 30_000,
+        })
       },
     )
     expect(keysOf(found.values())).toEqual(keysOf(records))
@@ -172,8 +148,8 @@ describeEngine('redis', 'a walk while masters change', () => {
         await until('all agreeing', async () => {
           for (const node of cluster.nodes) expect(await node.cli('CLUSTER', 'INFO')).toMatch(/cluster_state:ok/)
           // The client learns where the slots are by the requests of users.
-          for (const { key } of records) await store.touch(key, T0 + 1, T0 + HOUR, at())
-          await store.scan(cursor, 10, at())
+          for (const { key } of records) await store.touch(key, T0 + 1, T0 + HOUR, call())
+          await store.scan(cursor, 10, call())
         })
       },
     )
@@ -185,7 +161,7 @@ describeEngine('redis', 'a walk while masters change', () => {
   it.concurrent('of a cluster: says so where the slots have moved', async () => {
     const cluster = await sharedRedisCluster()
     const { client, close } = await CLUSTER['node-redis 6 cluster']!(cluster.addresses)
-    await expect(new RedisStore(client).scan('5 0 0', 10, at())).rejects.toMatchObject({
+    await expect(new RedisStore(client).scan('5 0 0', 10, call())).rejects.toMatchObject({
       outcome: 'not-applied',
       cause: { message: 'the slots of the cluster have moved: begin the walk again' },
     })

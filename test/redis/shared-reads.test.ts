@@ -2,148 +2,82 @@
 import { type SessionId, SessionManager } from 'coatcheck'
 import type { SessionRecord } from 'coatcheck/custom-store'
 import { type RedisClient, RedisStore } from 'coatcheck/stores/redis'
-import { Redis } from 'ioredis'
-import type { createClient } from 'redis'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { CLUSTER, type OpenClient, STANDALONE } from '../support/redis/clients.ts'
-import { keyIn, recordOf, soon, T0 } from '../support/redis/records.ts'
+import { redisForGroup, tapForGroup } from '../support/redis/group.ts'
+import { call, nameOf, recordOf } from '../support/redis/records.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { until } from '../support/services/process.ts'
 import { startProxy } from '../support/services/proxy.ts'
-import { type RedisCluster, type RedisServer, startRedis, startRedisCluster } from '../support/services/redis.ts'
+import { type RedisCluster, startRedisCluster } from '../support/services/redis.ts'
 
-const nameOf = (key: string, prefix = 'coatcheck:') => `${prefix}{${key.slice(0, 3)}}:${key.slice(3)}`
-const at = { now: T0 }
 /** Reads all keys in one turn. */
-const together = (store: RedisStore, keys: readonly string[]) =>
-  Promise.all(keys.map(key => store.read(key, { now: T0, deadline: soon() })))
+const together = (store: RedisStore, keys: readonly string[]) => Promise.all(keys.map(key => store.read(key, call())))
 
 async function make(store: RedisStore, count: number): Promise<SessionRecord[]> {
   const records = Array.from({ length: count }, (_, i) => recordOf(store, '0', { data: `{"n":${i}}` }))
-  for (const record of records) await store.create(record, { now: T0, deadline: soon() })
+  for (const record of records) await store.create(record, call())
   return records
 }
 
 describeEngine('redis', 'reads of one turn', () => {
-  let server: RedisServer
-  let open: OpenClient
+  const redis = redisForGroup()
+  const tap = tapForGroup(redis)
   let store: RedisStore
-  beforeAll(async () => {
-    server = await startRedis()
-    open = await STANDALONE['node-redis 6']!(server.url)
-    store = new RedisStore(open.client)
-    await store.delete(keyIn('abc'), at)
+  let records: SessionRecord[]
+  let keys: string[]
+  beforeEach(async () => {
+    store = tap.store
+    records = await make(store, 6)
+    keys = records.map(({ key }) => key)
+    tap.seen = []
   })
-  afterAll(async () => {
-    await open.close()
-    await server.stop()
-  })
-  beforeEach(() => server.cli('CONFIG', 'RESETSTAT'))
-  const reading = async () => {
-    const { get = 0, mget = 0 } = await server.commandStats()
-    return { get, mget }
-  }
 
   it('are no command for a client that is not ready, and an error at once', async () => {
-    let isReady = true
     const asked: string[][] = []
-    const real = open.client as ReturnType<typeof createClient>
-    const client = {
-      isOpen: true,
-      get isReady() {
-        return isReady
-      },
-      sendCommand(args: string[]) {
-        asked.push(args)
-        return real.sendCommand(args)
-      },
-    }
-    const other = new RedisStore(client as RedisClient, { allowEviction: true })
-    const records = await make(other, 3)
-    const keys = records.map(({ key }) => key)
-    expect(await together(other, keys)).toEqual(records)
-    asked.length = 0
+    const client = { isOpen: true, isReady: true, sendCommand: async (args: string[]) => void asked.push(args) }
     // It loses its connection after the reads were asked for, before they are sent.
-    const reads = Promise.allSettled(keys.map(key => other.read(key, { now: T0, deadline: soon() })))
-    isReady = false
+    const other = new RedisStore(client as unknown as RedisClient, { allowEviction: true })
+    const reads = Promise.allSettled(keys.map(key => other.read(key, call())))
+    client.isReady = false
     for (const outcome of await reads)
       expect(outcome).toMatchObject({ status: 'rejected', reason: { outcome: 'not-applied' } })
     expect(asked).toEqual([])
   })
 
-  describe('where Redis refuses the shared command', () => {
-    const as = async (name: string, ...rules: string[]) => {
-      await server.cli('ACL', 'SETUSER', name, 'reset', 'on', '>secret', '~*', '+@all', ...rules)
-      const client = new Redis(server.url.replace('//', `//${name}:secret@`))
-      client.on('error', () => {})
-      await client.ping()
-      return client
-    }
-    /** A client whose MGET fails with this message. */
-    const failing = (message: string, times = Number.POSITIVE_INFINITY) => {
-      const real = open.client as ReturnType<typeof createClient>
-      const client = {
-        isOpen: true,
-        isReady: true,
-        asked: [] as string[],
-        async sendCommand(args: string[]) {
-          client.asked.push(args[0]!)
-          if (args[0] === 'MGET' && times-- > 0) throw new Error(message)
-          return real.sendCommand(args)
-        },
-      }
-      return client
-    }
+  it('are read one by one by a user who has no right to MGET', async () => {
+    await redis.server.cli('ACL', 'SETUSER', 'default', '-mget')
+    expect(await together(store, keys)).toEqual(records)
+    await redis.server.cli('ACL', 'SETUSER', 'default', '+@all')
+  })
 
-    it('are read one by one by a user who has no right to MGET', async () => {
-      const client = await as('nomget', '-mget')
-      const other = new RedisStore(client)
-      const records = await make(other, 6)
-      const keys = records.map(({ key }) => key)
-      await server.cli('CONFIG', 'RESETSTAT')
-      expect(await together(other, keys)).toEqual(records)
-      expect(await reading()).toEqual({ get: 6, mget: 0 })
-      client.disconnect()
-    })
+  it.each([
+    "ERR unknown command 'MGET', with args beginning with: 'coatcheck:{abc}:…'",
+    'TRYAGAIN Multiple keys request during rehashing of slot',
+  ])('are read one by one where Redis refuses the shared command, and together the next time: %s', async message => {
+    tap.fail('MGET', message)
+    expect(await together(store, keys)).toEqual(records)
+    tap.on = (_, send) => send()
+    expect(await together(store, keys)).toEqual(records)
+    expect(tap.names()).toEqual(['MGET', ...keys.map(() => 'GET'), 'MGET'])
+  })
 
-    it.each([
-      "ERR unknown command 'MGET', with args beginning with: 'coatcheck:{abc}:…'",
-      'TRYAGAIN Multiple keys request during rehashing of slot',
-    ])('are read one by one, and together the next time: %s', async message => {
-      const client = failing(message, 1)
-      const other = new RedisStore(client as RedisClient, { allowEviction: true })
-      const records = await make(other, 6)
-      const keys = records.map(({ key }) => key)
-      client.asked.length = 0
-      expect(await together(other, keys)).toEqual(records)
-      expect(await together(other, keys)).toEqual(records)
-      expect(client.asked).toEqual(['MGET', ...Array.from({ length: 6 }, () => 'GET'), 'MGET'])
-    })
-
-    it.each<[string, unknown]>([
-      ['too few', ['a']],
-      ['no list', 'OK'],
-      ['nothing', null],
-    ])('are never taken for ended where the answer is %s', async (_, answer) => {
-      const real = open.client as ReturnType<typeof createClient>
-      const client = {
-        isOpen: true,
-        isReady: true,
-        sendCommand: async (args: string[]) => (args[0] === 'MGET' ? answer : real.sendCommand(args)),
-      }
-      const other = new RedisStore(client as RedisClient, { allowEviction: true })
-      const records = await make(other, 3)
-      const reads = await Promise.allSettled(records.map(({ key }) => other.read(key, at)))
-      for (const [i, outcome] of reads.entries())
-        if (outcome.status === 'fulfilled') expect(outcome.value).toEqual(records[i])
-        else expect(outcome.reason).toMatchObject({ code: 'ERR_SESSION_STORE' })
-    })
+  it.each<[string, unknown]>([
+    ['too few', ['a']],
+    ['no list', 'OK'],
+    ['nothing', null],
+  ])('are never taken for ended where the answer is %s', async (_, answer) => {
+    tap.on = async ([name], send) => (name === 'MGET' ? answer : send())
+    const reads = await Promise.allSettled(keys.map(key => store.read(key, call())))
+    for (const [i, outcome] of reads.entries())
+      if (outcome.status === 'fulfilled') expect(outcome.value).toEqual(records[i])
+      else expect(outcome.reason).toMatchObject({ code: 'ERR_SESSION_STORE' })
   })
 
   it.concurrent.each(['node-redis 6', 'ioredis 6', 'node-redis 6 pool'])(
     'end within storeTimeout as errors where the connection is lost under them, with %s',
     async name => {
-      const proxy = await startProxy(server.port)
+      const proxy = await startProxy(redis.server.port)
       const other = await STANDALONE[name]!(`redis://127.0.0.1:${proxy.port}`)
       const sessions = new SessionManager({ store: new RedisStore(other.client), storeTimeout: '3s' })
       const secrets: SessionId[] = []
@@ -195,13 +129,8 @@ describeEngine('redis', 'reads of one turn in a cluster', () => {
 
     it('share a command where they share a shard, and are on their own otherwise', async () => {
       const records = await make(store, 6)
-      const others = await Promise.all(
-        ['x1', 'x2', 'x3'].map(async user => {
-          const record = recordOf(store, user)
-          await store.create(record, { now: T0, deadline: soon() })
-          return record
-        }),
-      )
+      const others = ['x1', 'x2', 'x3'].map(user => recordOf(store, user))
+      for (const record of others) await store.create(record, call())
       const keys = [...records, ...others, ...others].map(({ key }) => key)
       await reset()
       expect(await together(store, keys)).toEqual([...records, ...others, ...others])

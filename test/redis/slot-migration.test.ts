@@ -2,15 +2,13 @@ import { testStore } from 'coatcheck/custom-store/testing'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CLUSTER, type OpenClient, STANDALONE } from '../support/redis/clients.ts'
-import { HOUR, recordOf, soon, T0, writeId } from '../support/redis/records.ts'
+import { call, HOUR, recordOf, T0, writeId } from '../support/redis/records.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { until } from '../support/services/process.ts'
 import { churn, type RedisCluster, startRedis, startRedisCluster } from '../support/services/redis.ts'
 
 const LONG = process.env.COATCHECK_LONG === '1'
 const CLIENTS = Object.keys(CLUSTER).filter(name => LONG || /6/.test(name))
-/** A slot is away for a moment; what waits for it has to be given the time on a busy machine. */
-const call = () => ({ now: T0, deadline: soon() })
 
 describeEngine('redis', 'a Redis Cluster', () => {
   let cluster: RedisCluster
@@ -89,8 +87,8 @@ describeEngine('redis', 'a Redis Cluster', () => {
     const old = new RedisStore(before.client)
     const users = Array.from({ length: 10 }, (_, i) => `t${i}`)
     const records = users.map(user => recordOf(old, user, { data: '{"cart":1}' }))
-    for (const record of records) await old.create(record, { now: T0 })
-    await old.deleteUser('floor', { minPasswordVersion: 3, minPasswordVersionUntil: T0 + HOUR }, { now: T0 })
+    for (const record of records) await old.create(record, call())
+    await old.deleteUser('floor', { minPasswordVersion: 3, minPasswordVersionUntil: T0 + HOUR }, call())
     await before.close()
     for (const key of (await alone.cli('KEYS', '*')).split('\n')) {
       const target = await cluster.masterOf(Number(await cluster.nodes[0]!.cli('CLUSTER', 'KEYSLOT', key)))
@@ -98,11 +96,10 @@ describeEngine('redis', 'a Redis Cluster', () => {
     }
     const { client, close } = await CLUSTER['ioredis 6 cluster']!(cluster.addresses)
     const store = new RedisStore(client)
-    for (const record of records)
-      expect(await until('found', () => store.read(record.key, { now: T0 }))).toEqual(record)
-    expect(await store.listUser('t7', 'session', { now: T0 })).toEqual([records[7]])
-    expect(await store.deleteUser('t7', { minPasswordVersionUntil: T0 }, { now: T0 })).toBe(1)
-    expect(await store.create(recordOf(store, 'floor'), { now: T0 })).toBe('stale-login')
+    for (const record of records) expect(await until('found', () => store.read(record.key, call()))).toEqual(record)
+    expect(await store.listUser('t7', 'session', call())).toEqual([records[7]])
+    expect(await store.deleteUser('t7', { minPasswordVersionUntil: T0 }, call())).toBe(1)
+    expect(await store.create(recordOf(store, 'floor'), call())).toBe('stale-login')
     await close()
     await alone.stop()
   })

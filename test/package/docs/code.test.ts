@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cheapPasswords } from '../../support/example-service.ts'
 import { filesOf, guidesInStart, type Module, modulesOf, problemsOf, runnable, START } from '../../support/page-code.ts'
-import { BLOCKS, type Block, blocksOf, PAGES, prose, read, root } from '../../support/pages.ts'
+import { BLOCKS, type Block, blocksOf, PAGES, prose, read, root, table } from '../../support/pages.ts'
 import { build } from '../../support/scripts/build.mjs'
 import { describeEngine } from '../../support/services/engines.ts'
 import { startMariadb } from '../../support/services/mariadb.ts'
@@ -96,25 +96,22 @@ describe('the code of the pages', () => {
   })
 
   it('uses no marker that no test knows', () => {
-    const known = [
-      'file',
-      'tried by',
-      'before',
-      'then',
-      'continues',
-      'save',
-      'beside',
-      'run',
-      'compile only',
-      'not run',
-      'program',
-      'curl',
-      'server',
-      'initial',
-      'from',
-      'tab',
-    ]
-    for (const { place, markers } of BLOCKS) for (const name of markers.keys()) expect(known, place).toContain(name)
+    const known =
+      'file, tried by, before, then, continues, save, beside, run, compile only, not run, program, curl, server, initial, from, tab'
+    for (const { place, markers } of BLOCKS)
+      for (const name of markers.keys()) expect(known.split(', '), place).toContain(name)
+  })
+
+  it.each([
+    ['Pasted into Start', true],
+    ['Beside Start', false],
+  ])('of the guides is listed by whether it goes into Start: %s', (heading, isPasted) => {
+    for (const [, link] of table('docs/guide.md', heading)) {
+      const page = `docs/${/\]\((.+)\)$/.exec(link!)?.[1]}`
+      // Remember-me speaks to Start as it is.
+      const speaks = blocksOf(page).some(({ markers }) => markers.has('program') || markers.get('curl') === 'start')
+      expect(speaks, page).toBe(isPasted)
+    }
   })
 
   it('compiles with all guides pasted into Start, one after the other', () => {

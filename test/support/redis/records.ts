@@ -2,10 +2,19 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Store } from 'coatcheck'
 import type { SessionRecord } from 'coatcheck/custom-store'
+import { soon } from '../deadlines.ts'
+
+export { soon }
 
 export const T0 = 1_767_225_600_000
 export const HOUR = 3_600_000
-export { soon } from '../deadlines.ts'
+
+/** What a call of a store is told, at T0 unless another time is named. */
+export const call = (now = T0) => ({ now, deadline: soon() })
+/** How Redis calls the record under a key. */
+export const nameOf = (key: string, prefix = 'coatcheck:') => `${prefix}{${key.slice(0, 3)}}:${key.slice(3)}`
+/** How the index of a user names a record. */
+export const memberOf = ({ key }: { readonly key: string }) => key.slice(3)
 
 export const keyIn = (shard: string) => shard + createHash('sha256').update(randomBytes(16)).digest('base64url')
 export const anywhere = () => keyIn(randomBytes(3).toString('base64url').slice(0, 3))
