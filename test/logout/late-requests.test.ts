@@ -42,8 +42,6 @@ async function browser() {
 /** The cookie of this name, of a whole header. */
 const only = (name: string, cookies: string) => cookies.split('; ').find(pair => pair.startsWith(`${name}=`))!
 
-describe('a late request begins no anonymous session', () => {})
-
 describe('what a stranger sends', () => {
   it('makes this process forget no login and no logout, however many invented cookies are logged out', async () => {
     const { anonymous, visit, late, logIn, sessions } = await browser()
