@@ -65,8 +65,10 @@ describeEngine('libsql', 'invalidate-all', () => {
       const sessions = new SessionManager({ store, sweepInterval: false })
       await sessions.create({ user: { id: 42, name: 'ada' } })
       const env = { COATCHECK_STORE_URL: `sqlite:${file}` }
-      const no = await runCommand(['invalidate-all'], { env, answer: 'no' })
-      expect([no.code, no.err]).toEqual([1, expect.stringMatching(/It ends 1 session, .*nothing was ended/s)])
+      for (const answer of ['no', 'y', 'yesterday']) {
+        const no = await runCommand(['invalidate-all'], { env, answer })
+        expect([no.code, no.err], answer).toEqual([1, expect.stringMatching(/It ends 1 session, .*nothing was ended/s)])
+      }
       expect(await runCommand(['count', '--json'], { env })).toMatchObject({ code: 0, out: '{"count":1}\n' })
       expect(await runCommand(['invalidate-all'], { env, answer: ' YES ' })).toMatchObject({
         code: 0,

@@ -38,6 +38,8 @@ it('names all that there are where one is misspelt', () => {
 
 it('says what to do instead of an option of another library', () => {
   expect(check({ secret: 1 })).toThrow('SessionManager: "secret" is not an option; no secret is needed (there are')
+  // A member of every object is no advice.
+  expect(check({ toString: 1 })).toThrow('SessionManager: "toString" is not an option (there are')
 })
 
 it('refuses what is no object', () => {
