@@ -104,6 +104,10 @@ function walks(running: () => Service) {
   })
 }
 
+it('encrypted-store.test.mjs is a test that passes', async () => {
+  await run(process.execPath, ['examples/encrypted-store.test.mjs'], { cwd: root })
+})
+
 example('fetch.mjs', walks)
 
 example('login.mjs', running => {
