@@ -184,5 +184,7 @@ describe('express-session, by hand', () => {
     await one.go('/login?user=42')
     expect(await one.go('/again')).toMatchObject({ status: 401, body: 'ERR_SESSION_UNAUTHENTICATED' })
     expect(await service.sessions.list(42n)).toEqual([])
+    // Not once more after the answer, where an error cuts the connection.
+    expect(service.errors).toHaveLength(1)
   })
 })
