@@ -4,11 +4,11 @@ import { type CompiledWorker, compileWorker } from '../../support/compile-worker
 import { describeEngine } from '../../support/services/engines.ts'
 import { ENGINES, prove, type Report } from './proof.ts'
 
-const { COATCHECK_PROOF_MINUTES: MINUTES, COATCHECK_PROOF_ENGINES, COATCHECK_PROOF_SEED } = process.env
+const { COATCHECK_ENGINES_MINUTES: MINUTES, COATCHECK_ENGINES_NAMES: NAMES, COATCHECK_ENGINES_SEED: SEED } = process.env
 /** The short form is one round, of the same faults each time; the long one draws others. */
 const seconds = MINUTES === undefined ? undefined : Number(MINUTES) * 60
-const seed = Number(COATCHECK_PROOF_SEED ?? (seconds === undefined ? 7 : Math.floor(Math.random() * 2 ** 31)))
-const chosen = COATCHECK_PROOF_ENGINES?.split(',') ?? ENGINES.map(({ name }) => name)
+const seed = Number(SEED || (seconds === undefined ? 7 : Math.floor(Math.random() * 2 ** 31)))
+const chosen = NAMES ? NAMES.split(' ') : ENGINES.map(({ name }) => name)
 
 const figures = ({ faults, violations: _, engine, ...counts }: Report) =>
   `${engine}: ${[...Object.entries(counts), ...Object.entries(faults)].map(([name, count]) => `${name} ${Math.round(count)}`).join(', ')}`
