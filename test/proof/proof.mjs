@@ -17,9 +17,6 @@ const SEARCHES = /** @type {const} */ ({
   fuzz: { numbers: { inputs: '1000000', seed: '' }, names: null },
   soak: { numbers: { minutes: '30' }, names: { redis: 'redis', postgresql: 'postgresql' } },
 })
-/** Programs that read their own options, from the third argument on as if they had been started themselves. */
-const PROGRAMS = { foreign: 'foreign/foreign', newer: 'newer' }
-
 /** @param {string} problem @returns {never} */
 function refuse(problem) {
   console.error(problem)
@@ -58,7 +55,7 @@ function search(part) {
 const [, , part] = process.argv
 if (part === undefined) process.exitCode = vitest(['--project', 'proof'])
 else if (Object.hasOwn(SEARCHES, part)) process.exitCode = search(/** @type {keyof typeof SEARCHES} */ (part))
-else if (Object.hasOwn(PROGRAMS, part)) {
+else if (part === 'foreign') {
   process.argv.splice(2, 1)
-  await import(`./${PROGRAMS[/** @type {keyof typeof PROGRAMS} */ (part)]}.mjs`)
-} else refuse(`'${part}' is none of: ${[...Object.keys(SEARCHES), ...Object.keys(PROGRAMS)].join(', ')}`)
+  await import('./foreign/foreign.mjs')
+} else refuse(`'${part}' is none of: ${[...Object.keys(SEARCHES), 'foreign'].join(', ')}`)
