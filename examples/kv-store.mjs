@@ -22,7 +22,7 @@ import { corruption, FORWARD_LIFETIME, SessionStoreError, SWEEP_MARGIN } from 'c
 /** @typedef {SessionRecord | KeptForward | { corrupt: string } | null} Entry */
 /** What all sessions of a user share, in one entry: so it is always of one moment, which no query of DynamoDB is.
  * `keys` has the absolute end of each. @typedef {{ keys: Record<string, number>, min: { version: number, until: number }, until: number }} User */
-/** @typedef {{ operation: any, keys: string[], deadline: number, work: (tx: Transaction) => Promise<any>, resolve: (answer: any) => void, reject: (error: Error) => void, answer?: any }} Job */
+/** @typedef {{ operation: any, names: string[], deadline: number, work: (tx: Transaction) => Promise<any>, resolve: (answer: any) => void, reject: (error: Error) => void, answer?: any }} Job */
 
 /** What a call checks at most, and what a piece of `deleteUser` removes. */
 const CHECKS = 6
@@ -69,8 +69,8 @@ class Transaction {
     this.driver = driver
   }
 
-  /** @param {string[]} names */
-  async #load(names) {
+  /** What stands under the names, not checked. @param {string[]} names */
+  async load(names) {
     const missing = [...new Set(names)].filter(name => !this.entries.has(name))
     const found = missing.length > 0 ? await this.driver.get(missing) : []
     for (const [at, { text, version }] of found.entries())
@@ -78,32 +78,24 @@ class Transaction {
     return names.map(name => this.entries.get(name)?.value)
   }
 
-  /** Not checked. @param {string[]} keys @returns {Promise<Entry[]>} */
-  sessions(keys) {
-    return this.#load(keys.map(sessionAt))
-  }
-
   /** @param {string} key @returns {Promise<Entry>} */
   async session(key) {
     this.checked.add(sessionAt(key))
-    return (await this.sessions([key]))[0] ?? null
+    return (await this.load([sessionAt(key)]))[0]
   }
 
   /** To be changed and written. @param {string} userId @returns {Promise<User>} */
   async user(userId) {
     this.checked.add(`u/${userId}`)
-    return (await this.#load([`u/${userId}`]))[0]
+    return (await this.load([`u/${userId}`]))[0]
   }
 
-  /** Where forwards lead, what stands there, and the keys up to this one. Forwards never change. @param {string} key */
-  async follow(key) {
-    const path = [key]
-    let entry = await this.session(key)
-    for (; isForward(entry); entry = await this.session(entry.forward.movedTo)) {
-      this.checked.delete(sessionAt(`${path[0]}`))
-      path.unshift(entry.forward.movedTo)
-    }
-    return { path, entry }
+  /** Where forwards lead, what stands there, and the keys up to this one. Forwards never change. @param {string} key @returns {Promise<{ path: string[], entry: Entry }>} */
+  async follow(key, path = [key]) {
+    const entry = await this.session(key)
+    if (!isForward(entry)) return { path, entry }
+    this.checked.delete(sessionAt(key))
+    return this.follow(entry.forward.movedTo, [entry.forward.movedTo, ...path])
   }
 
   /** @param {string} name of what was read @param {object | null} value @param {number} [until] */
@@ -153,11 +145,7 @@ export class KvStore {
 
   /** @param {SessionRecord} record @param {StoreCall} call */
   create(record, call) {
-    return this.#run('create', record.userId, [record.key], call, async tx => {
-      const taken = await tx.session(record.key)
-      if (taken !== null) return isRepetition(taken, record) ? 'created' : 'collision'
-      return admit(tx, record, call.now, null)
-    })
+    return this.#run('create', record.userId, [record.key], call, tx => admit(tx, record, call.now, null))
   }
 
   /** @param {string} key @param {StoreCall} call @returns {Promise<ReadAnswer>} */
@@ -178,8 +166,7 @@ export class KvStore {
       if (!isLive(record, call.now)) return 'gone'
       if (record.version !== version)
         return record.version === version + 1 && record.writeId === change.writeId ? 'updated' : 'conflict'
-      const { data, writeId, seenAt, expiresAt } = change
-      extend(tx, { ...record, data, writeId, version: version + 1 }, seenAt, expiresAt)
+      extend(tx, { ...record, data: change.data, writeId: change.writeId, version: version + 1 }, change)
       return 'updated'
     })
   }
@@ -189,7 +176,7 @@ export class KvStore {
     return this.#run('touch', null, [key], call, async tx => {
       const record = await tx.session(key)
       if (!isLive(record, call.now)) return 'gone'
-      extend(tx, record, seenAt, expiresAt)
+      extend(tx, record, { seenAt, expiresAt })
       return 'touched'
     })
   }
@@ -197,12 +184,10 @@ export class KvStore {
   /** @param {string} oldKey @param {number} oldVersion @param {SessionRecord} record @param {ReplaceOptions} options @param {StoreCall} call */
   replace(oldKey, oldVersion, record, { forward }, call) {
     return this.#run('replace', record.userId, [record.key, oldKey], call, async tx => {
-      const taken = await tx.session(record.key)
-      if (isRepetition(taken, record)) return 'created'
+      if (isRepetition(await tx.session(record.key), record)) return 'created'
       const old = await tx.session(oldKey)
       if (!isLive(old, call.now)) return 'gone'
       if (old.version !== oldVersion) return 'conflict'
-      if (taken !== null) return 'collision'
       return admit(tx, record, call.now, old, forward)
     })
   }
@@ -216,35 +201,33 @@ export class KvStore {
     })
   }
 
-  /** In pieces that fit into a commit. The last one leaves nothing in the list. @param {string} userId @param {DeleteUserOptions} options @param {StoreCall} call */
-  async deleteUser(userId, { exceptKey, minPasswordVersion: version, minPasswordVersionUntil: until }, call) {
-    for (let ended = 0; ; ) {
-      const [count, isLast] = await this.#run('deleteUser', userId, [], call, async tx => {
-        const user = await tx.user(userId)
-        if (version !== undefined) {
-          const held = user.min.until > call.now ? user.min : { version, until }
-          user.min = { version: Math.max(held.version, version), until: Math.max(held.until, until) }
-          tx.writeUser(userId, user)
-        }
-        // No new ID of the spared session, not seen here, can pass: it would change the user's entry.
-        const spared = exceptKey && (await tx.follow(exceptKey)).path[0]
-        const rest = Object.keys(user.keys).filter(key => key !== spared)
-        const piece = rest.slice(0, PIECE)
-        const entries = await tx.sessions(piece)
-        if (piece.length > 0) await tx.drop(userId, piece)
-        const ends = entries.filter(each => isLive(each, call.now) && each.kind === 'session')
-        return [ends.length, piece.length === rest.length]
-      })
-      ended += count
-      if (isLast) return ended
-    }
+  /** In pieces that fit into a commit. The last one leaves nothing in the list. @param {string} userId @param {DeleteUserOptions} options @param {StoreCall} call @returns {Promise<number>} */
+  async deleteUser(userId, options, call) {
+    const { exceptKey, minPasswordVersion: version, minPasswordVersionUntil: until } = options
+    const [ended, isLast] = await this.#run('deleteUser', userId, [], call, async tx => {
+      const user = await tx.user(userId)
+      if (version !== undefined) {
+        const held = user.min.until > call.now ? user.min : { version, until }
+        user.min = { version: Math.max(held.version, version), until: Math.max(held.until, until) }
+        tx.writeUser(userId, user)
+      }
+      // No new ID of the spared session, not seen here, can pass: it would change the user's entry.
+      const spared = exceptKey && (await tx.follow(exceptKey)).path[0]
+      const rest = Object.keys(user.keys).filter(key => key !== spared)
+      const piece = rest.slice(0, PIECE)
+      const entries = await tx.load(piece.map(sessionAt))
+      await tx.drop(userId, piece)
+      const ends = entries.filter(each => isLive(each, call.now) && each.kind === 'session')
+      return [ends.length, piece.length === rest.length]
+    })
+    return isLast ? ended : ended + (await this.deleteUser(userId, options, call))
   }
 
   /** @param {string} userId @param {SessionRecord['kind']} kind @param {StoreCall} call */
   listUser(userId, kind, call) {
     return this.#run('listUser', null, [], call, async tx => {
       const keys = Object.keys((await tx.user(userId)).keys)
-      const entries = await tx.sessions(keys)
+      const entries = await tx.load(keys.map(sessionAt))
       // What is gone leaves the list, if the commit says so: reads of DynamoDB may see a commit that is half done.
       const gone = keys.filter((_, at) => !isRecord(entries[at] ?? null)).slice(0, this.#driver.checks - 1)
       for (const key of gone) tx.checked.add(sessionAt(key))
@@ -256,7 +239,7 @@ export class KvStore {
   /** Reads the keys at once, with those of others. @template T @param {StoreOperation} operation @param {string | null} lane @param {string[]} keys @param {StoreCall} call @param {(tx: Transaction) => Promise<T>} work @returns {Promise<T>} */
   #run(operation, lane, keys, { deadline = Number.POSITIVE_INFINITY }, work) {
     return new Promise((resolve, reject) => {
-      const job = { operation, keys, deadline, work, resolve, reject, answer: undefined }
+      const job = { operation, names: keys.map(sessionAt), deadline, work, resolve, reject, answer: undefined }
       const waiting = this.#lanes.get(lane)
       // Behind a call that hangs nobody waits: a commit is right without this order too.
       if (waiting?.[0] && !isLate(waiting[0])) return void waiting.push(job)
@@ -279,7 +262,7 @@ export class KvStore {
           if (taken.length > 0 && (tx.checked.size > this.#driver.checks - CHECKS || isLate(job))) break
           taken.push(job)
           if (isLate(job)) break
-          if (taken.length === 1) await tx.sessions(jobs.slice(0, this.#driver.checks).flatMap(({ keys }) => keys))
+          if (taken.length === 1) await tx.load(jobs.slice(0, this.#driver.checks).flatMap(({ names }) => names))
           job.answer = await job.work(tx)
         }
         if (taken.some(isLate)) throw new Error('no time left: others kept writing, or the database is slow')
@@ -304,26 +287,27 @@ export class KvStore {
 /** @param {Job} job */
 const isLate = ({ deadline }) => deadline <= performance.now()
 
-/** @param {Transaction} tx @param {SessionRecord} record @param {number} seen @param {number} expires */
-function extend(tx, record, seen, expires) {
-  const seenAt = Math.max(record.seenAt, seen)
-  const expiresAt = Math.max(record.expiresAt, Math.min(expires, record.absoluteExpiresAt))
+/** @param {Transaction} tx @param {SessionRecord} record @param {{ seenAt: number, expiresAt: number }} change */
+function extend(tx, record, change) {
+  const seenAt = Math.max(record.seenAt, change.seenAt)
+  const expiresAt = Math.max(record.expiresAt, Math.min(change.expiresAt, record.absoluteExpiresAt))
   tx.write(sessionAt(record.key), { ...record, seenAt, expiresAt }, expiresAt)
 }
 
 /** @param {Transaction} tx @param {SessionRecord} record @param {number} now @param {SessionRecord | null} old @param {ReplaceOptions['forward']} [forward] */
 async function admit(tx, record, now, old, forward) {
   const { key, userId, parent } = record
-  const min = userId === null ? null : (await tx.user(userId)).min
-  if (min !== null && min.until > now && min.version > (record.passwordVersion ?? 0)) return 'stale-login'
+  const taken = await tx.session(key)
+  if (taken !== null) return isRepetition(taken, record) ? 'created' : 'collision'
+  const user = userId === null ? null : await tx.user(userId)
+  if (user && user.min.until > now && user.min.version > (record.passwordVersion ?? 0)) return 'stale-login'
   if (parent !== null && parent !== old?.parent && !isLive(await tx.session(parent), now)) return 'orphan'
   if (old !== null) await tx.drop(old.userId, [old.key])
   if (old !== null && forward !== undefined) {
     const keptUntil = Math.max(now, forward.until) + FORWARD_LIFETIME
     tx.write(sessionAt(old.key), { forward: { ...forward, movedTo: key }, keptUntil }, keptUntil)
   }
-  if (userId !== null) {
-    const user = await tx.user(userId)
+  if (userId !== null && user !== null) {
     for (const [each, end] of Object.entries(user.keys)) if (end + SWEEP_MARGIN <= now) delete user.keys[each]
     user.keys[key] = record.absoluteExpiresAt
     user.until = Math.max(user.until, record.absoluteExpiresAt)

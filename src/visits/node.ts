@@ -92,17 +92,14 @@ class NodeRequest<V> implements VisitRequest {
     return name === 'host' ? hostOf(this.#request) : (this.#request.headers[name] as string | undefined)
   }
 
-  get #isHandshake(): boolean {
-    return isHandshake(this.#request.headers.upgrade)
-  }
-
   canSend(): boolean {
     const { response } = this
-    return response !== undefined && !response.headersSent && !isGone(response) && !this.#isHandshake
+    const { upgrade } = this.#request.headers
+    return response !== undefined && !response.headersSent && !isGone(response) && !isHandshake(upgrade)
   }
 
   isLate(): boolean {
-    return this.response?.headersSent === true && !this.#isHandshake
+    return this.response?.headersSent === true && !isHandshake(this.#request.headers.upgrade)
   }
 
   onHeadRules(rules: () => HeadRules): void {

@@ -303,13 +303,15 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     this.#isReading = true
     try {
       const known = this.#session
-      let found = known === undefined ? await this.#find() : known
+      const finding = known === undefined ? this.#find() : known
+      let found = finding instanceof Promise ? await finding : finding
       // One whose first cookie is in this response needs no touch.
       const isNew = known !== undefined && found?.secret !== this.#id
       const touching = found !== null && isUse && !isNew ? this.#touch(found) : null
       if (touching !== null) found = await touching
       else if (known !== undefined) return known
-      const redeemed = found === null && this.#session === undefined ? await this.#redeem() : null
+      const tokens = found === null && this.#session === undefined ? this.#redeemable() : NONE
+      const redeemed = tokens.length > 0 ? await this.#redeem(tokens) : null
       // A method that writes has finished since, and its session is the newer one.
       if (this.#session !== known) return this.#session ?? null
       if (redeemed === null) return this.#sendIfDue(found)
@@ -338,10 +340,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   }
 
   /** The session that a remember token starts, unless its cookie would take the place of a newer one. */
-  async #redeem() {
-    if (this.#context.options.rememberFor === null || !this.#canSend() || this.#isAmbiguous) return null
-    const tokens = this.#wellFormedTokens()
-    if (tokens.length === 0 || this.#isRefusedInsecure()) return null
+  async #redeem(tokens: readonly string[]) {
     const { recentlyEnded } = this.#context
     const token = tokens.length === 1 ? tokens[0]! : await this.#chooseToken(tokens)
     if (token === null || recentlyEnded.isSuperseded(this.#keyOf(token)!)) return null
@@ -375,8 +374,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     const now = this.#context.now()
     if (!isUseDue(this.#context, record, now)) return null
     const canFollow = this.#canFollow()
-    if (!canFollow && !this.#request.isLate?.()) return null
-    if (!isTouchNow(this.#context, record, now, canFollow)) return null
+    if ((!canFollow && !this.#request.isLate?.()) || !isTouchNow(this.#context, record, now, canFollow)) return null
     const context = this.#context.begin()
     return writeTouch(context, fromSnapshot(context, session), now, canFollow)
   }
@@ -498,9 +496,15 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return isId(value) ? this.#context.keyOf(value) : (parseToken(this.#context.namespace, value)?.key ?? null)
   }
 
+  /** Remember tokens that may start a session. */
+  #redeemable(): readonly string[] {
+    if (this.#context.options.rememberFor === null || !this.#canSend() || this.#isAmbiguous) return NONE
+    const tokens = this.#wellFormedTokens()
+    return tokens.length > 0 && this.#isRefusedInsecure() ? NONE : tokens
+  }
+
   #wellFormedTokens(): readonly string[] {
-    if (this.#tokenCookie === 'clear') return NONE
-    const values = this.#setup.rememberCookie.candidates(this.#request.cookie)
+    const values = this.#tokenCookie === 'clear' ? NONE : this.#setup.rememberCookie.candidates(this.#request.cookie)
     return values.filter(value => parseToken(this.#context.namespace, value) !== null)
   }
 

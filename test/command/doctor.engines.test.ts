@@ -3,7 +3,7 @@ import { SessionManager } from 'coatcheck'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { runCommand } from '../support/command.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { type MariadbServer, startMariadb } from '../support/services/mariadb.ts'
@@ -70,53 +70,34 @@ describeEngine('redis', 'coatcheck doctor at Redis', () => {
 
   it('finds a Redis that is full, and one that keeps no append-only file', async () => {
     const server = await startRedis(['--maxmemory', '1', '--maxmemory-policy', 'noeviction'])
+    onTestFinished(() => server.stop())
     const persistence = async () => /.*persistence: .*/.exec((await runCommand(['doctor', server.url])).out)?.[0]
-    try {
-      expect(await found(server.url)).toMatchObject({ session: expect.stringContaining('raise its maxmemory') })
-      expect(await persistence()).toMatch(/^RISK .* a restart may log everyone out/)
-      await server.cli('CONFIG', 'SET', 'appendonly', 'yes')
-      expect(await persistence()).toBe('ok     persistence: an append-only file')
-    } finally {
-      await server.stop()
-    }
+    expect(await found(server.url)).toMatchObject({ session: expect.stringContaining('raise its maxmemory') })
+    expect(await persistence()).toMatch(/^RISK .* a restart may log everyone out/)
+    await server.cli('CONFIG', 'SET', 'appendonly', 'yes')
+    expect(await persistence()).toBe('ok     persistence: an append-only file')
   })
 
   it('finds an eviction policy, a user without rights, a replica, and a node of a cluster', async () => {
     const server = await startRedis(['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'])
-    try {
-      const evicting = await found(server.url)
-      expect(evicting).toMatchObject({ eviction: expect.stringContaining('noeviction') })
-      expect(evicting).not.toHaveProperty('session')
-      expect((await runCommand(['doctor', server.url, '--allow-eviction'])).err).toBe(
-        '5 ok, 2 RISK (persistence, eviction)\n',
-      )
-      await server.cli('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
-      await server.cli(
-        'ACL',
-        'SETUSER',
-        'reader',
-        'on',
-        `>${PASSWORD}`,
-        '~*',
-        '+@read',
-        '+@connection',
-        '+info',
-        '+time',
-      )
-      expect(await found(server.url.replace('://', `://reader:${PASSWORD}@`))).toMatchObject({ session: RIGHTS })
-      await server.cli('REPLICAOF', '127.0.0.1', '1')
-      expect(await found(server.url)).toMatchObject({ role: 'name the primary' })
-    } finally {
-      await server.stop()
-    }
+    onTestFinished(() => server.stop())
+    const evicting = await found(server.url)
+    expect(evicting).toMatchObject({ eviction: expect.stringContaining('noeviction') })
+    expect(evicting).not.toHaveProperty('session')
+    expect((await runCommand(['doctor', server.url, '--allow-eviction'])).err).toBe(
+      '5 ok, 2 RISK (persistence, eviction)\n',
+    )
+    await server.cli('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
+    const rights = ['on', `>${PASSWORD}`, '~*', '+@read', '+@connection', '+info', '+time']
+    await server.cli('ACL', 'SETUSER', 'reader', ...rights)
+    expect(await found(server.url.replace('://', `://reader:${PASSWORD}@`))).toMatchObject({ session: RIGHTS })
+    await server.cli('REPLICAOF', '127.0.0.1', '1')
+    expect(await found(server.url)).toMatchObject({ role: 'name the primary' })
     const cluster = await sharedRedisCluster()
-    try {
-      expect(await found(cluster.nodes[0]!.url)).toMatchObject({ role: expect.stringContaining('redis+cluster://') })
-      const hosts = cluster.addresses.map(({ host, port }) => `${host}:${port}`).join(',')
-      expect(await found(`redis+cluster://${hosts}`)).toMatchObject({ role: 'ok', eviction: 'ok', session: 'ok' })
-    } finally {
-      await cluster.stop()
-    }
+    onTestFinished(cluster.stop)
+    expect(await found(cluster.nodes[0]!.url)).toMatchObject({ role: expect.stringContaining('redis+cluster://') })
+    const hosts = cluster.addresses.map(({ host, port }) => `${host}:${port}`).join(',')
+    expect(await found(`redis+cluster://${hosts}`)).toMatchObject({ role: 'ok', eviction: 'ok', session: 'ok' })
   })
 })
 

@@ -1,4 +1,5 @@
 // What one request does twice, or after the end of its session; and a password change.
+import type { Store } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore } from '../support/barrier-store.ts'
@@ -139,17 +140,20 @@ describe('a password change', () => {
 })
 
 describe('express-session, by hand', () => {
-  const byHand = (end: (request: any) => Promise<unknown>) =>
-    serve({
-      '/again': async (request, response) => {
-        const { user } = request.session
-        await end(request)
-        request.sessionStore.generate(request)
-        request.session.user = user
-        await called(callback => request.session.save(callback))
-        response.end(user)
+  const byHand = (end: (request: any) => Promise<unknown>, store: Store = new MemoryStore()) =>
+    serve(
+      {
+        '/again': async (request, response) => {
+          const { user } = request.session
+          await end(request)
+          request.sessionStore.generate(request)
+          request.session.user = user
+          await called(callback => request.session.save(callback))
+          response.end(user)
+        },
       },
-    })
+      { manager: { store } },
+    )
 
   it.each([
     ['that destroys its session', (request: any) => called(callback => request.session.destroy(callback))],
@@ -181,5 +185,23 @@ describe('express-session, by hand', () => {
     // Not once more after the answer, where an error cuts the connection.
     expect(service.errors).toHaveLength(1)
     expect((await one.go('/read')).body).toBe('{}')
+  })
+
+  it('a request begins none for its user if another one ends its session while it is about to destroy it', async () => {
+    const barrier = BarrierStore.over(new MemoryStore())
+    let service: Awaited<ReturnType<typeof byHand>>
+    const ending = async (request: any) => {
+      const pause = barrier.pause('delete', 'before')
+      const destroying = called(callback => request.session.destroy(callback))
+      await pause.reached
+      await service.sessions.invalidateUser(42n)
+      pause.resume()
+      await destroying
+    }
+    service = await byHand(ending, barrier)
+    const one = service.browser()
+    await one.go('/login?user=42')
+    expect(await one.go('/again')).toMatchObject({ status: 401, body: 'ERR_SESSION_UNAUTHENTICATED' })
+    expect(await service.sessions.list(42n)).toEqual([])
   })
 })

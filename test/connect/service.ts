@@ -1,13 +1,11 @@
 // express-session as it is on npm, with our store, around handlers on a real server, and browsers that keep their cookies.
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { SessionError, SessionManager, type SessionOptions, type Store } from 'coatcheck'
 import { type ConnectStoreOptions, connectStore } from 'coatcheck/connect'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import expressSession, { type SessionOptions as MiddlewareOptions } from 'express-session'
 import { afterEach } from 'vitest'
-import { called, SECRET } from '../support/connect/apps.ts'
+import { called, listening, SECRET } from '../support/connect/apps.ts'
 import { counting, jar, type Reply, sender } from '../support/edge-service.ts'
 
 /** What older middleware finds at a request: nothing of it is typed. */
@@ -107,15 +105,8 @@ export class Browser {
 
 /** Any listener of node:http on a port of its own. */
 export async function listen(listener: (request: IncomingMessage, response: ServerResponse) => unknown) {
-  const server = createServer(listener)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  open.push(async () => {
-    server.closeAllConnections()
-    server.close()
-    await once(server, 'close')
-  })
+  const { port, server, close } = await listening(listener)
+  open.push(close)
   return { port, server, browser: () => new Browser(sender(port)) }
 }
 /** An ID such as a middleware draws. */
@@ -150,7 +141,7 @@ export async function serve(
     saveUninitialized: false,
     ...middleware,
   }) as any
-  const listening = await listen((request, response) => {
+  const listener = await listen((request, response) => {
     const answer = (error: unknown) => {
       errors.push(error)
       if (response.headersSent) return
@@ -165,7 +156,7 @@ export async function serve(
         .catch(answer)
     })
   })
-  return { ...made, ...listening, errors }
+  return { ...made, ...listener, errors }
 }
 
 /** What a service has anyway. `?user=`, `?key=` and `?value=` say what is written. */

@@ -123,6 +123,21 @@ describe('a login without a new ID', () => {
     expect(await one.read()).toEqual({ cart: 'tea', seen: 'page', user: '42' })
   })
 
+  it('of one user leaves a slower one of another user, at another node, without a session', async () => {
+    const barrier = BarrierStore.over(new MemoryStore())
+    const nodes = [await serve({}, { manager: { store: barrier } }), await serve({}, { manager: { store: barrier } })]
+    const one = nodes[0]!.browser()
+    await one.go('/write?key=cart&value=tea')
+    const pause = barrier.pause('replace', 'before')
+    const slow = one.go('/login-in-place?user=43')
+    await pause.reached
+    await one.copy(nodes[1]!.browser()).go('/login-in-place?user=42')
+    pause.resume()
+    await slow
+    expect(await one.read()).toEqual({ cart: 'tea', user: '42' })
+    expect(await nodes[0]!.sessions.list(43n)).toEqual([])
+  })
+
   it('is found for eight users in one session: the ninth logs in anew, and none is left by a logout', async () => {
     const { browser, sessions, store } = await serve()
     const one = browser()

@@ -241,6 +241,16 @@ describe.each(READERS)('a cookie of $what', ({ from, genuine, refused, asked, re
   })
 })
 
+it.each(READERS.filter(({ what }) => /^express|^@fastify\/session$|^koa-session with|^better-auth/.test(what)))(
+  'the old store of $what and this one together do not lead to the new session: its secret has the signature',
+  ({ from, genuine, asked }) => {
+    const [first, ...others] = genuine[0]!.split('; ').map(pair => /^([^=]*)=(.*)$/.exec(pair)!.slice(1))
+    const valuesOf = (name: string) => others.filter(([own]) => own === name).map(([, value]) => value!)
+    const found = from(() => {}).parse!(first![1]!, valuesOf)
+    expect(found).toEqual({ id: asked, secret: expect.stringMatching(new RegExp(`^${asked}\\..{20,}$`)) })
+  },
+)
+
 it('an old cookie is removed with the path and the domain that it was set with', async () => {
   const { ask, open } = nodeOver(READERS[2]!.from(() => {}))
   const { next } = await ask(READERS[2]!.genuine[0]!)

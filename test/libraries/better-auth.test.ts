@@ -260,6 +260,20 @@ describe('a key', () => {
     expect(await storage.get('revoked-sessions-before-u')).toBe('3000')
   })
 
+  it('of a list lasts as long as the longest of its logins, also if a shorter one is written last', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    const storage = ours()
+    at(0)
+    const add = (token: string, seconds: number) => {
+      const list = JSON.stringify([{ token, expiresAt: Date.now() + seconds * 1000 }])
+      return storage.set('active-sessions-u', list, seconds)
+    }
+    await add('long', 50)
+    await add('short', 20)
+    at(30)
+    expect(JSON.parse((await storage.get('active-sessions-u'))!)).toMatchObject([{ token: 'long' }])
+  })
+
   it('of a list drops what has expired or ended, and nothing else', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     const storage = ours()

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { read } from '../support/pages.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { freePort, until } from '../support/services/process.ts'
 import { startRedis } from '../support/services/redis.ts'
@@ -79,6 +80,8 @@ describeEngine('redis', 'the recipe for Prometheus, on Redis', () => {
       [event('request-refused', 'insecure')]: 1,
       [event('store-error')]: 1,
     })
+    for (const [name] of read('examples/prometheus/alerts.yml').matchAll(/coatcheck_\w+/g))
+      expect(Object.keys(starting(series, new RegExp(`^${name}\\b`))), name).not.toEqual([])
     for (const [name, value] of Object.entries(starting(series, new RegExp(`^${CALLS}_sum`))))
       expect([name, value > 0]).toEqual([name, true])
     expect(starting(series, /^http_request_duration_seconds_count/)).toMatchObject({

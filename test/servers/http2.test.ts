@@ -72,12 +72,4 @@ describe('a server on node:http2', () => {
       expect([headers['cache-control'], headers.vary]).toEqual(['no-store', 'Cookie'])
     },
   )
-
-  it('guards against a request from another site', async () => {
-    const { cookies } = await ask('POST', '/login')
-    const cookie = cookies[0]!.split(';')[0]!
-    const cross = { cookie, origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }
-    expect((await ask('POST', '/profile', cross)).status).toBe(403)
-    expect((await ask('GET', '/profile', { cookie })).body).toContain('ada')
-  })
 })

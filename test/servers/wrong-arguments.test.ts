@@ -173,10 +173,13 @@ it('openVisit refuses an unsafe request of which it sees neither host nor origin
 })
 
 it('respond refuses what is no Response, and can still send the cookie in one', async () => {
-  const visit = fetchVisits(makeSessions().sessions).of(new Request('https://app.example.com/', { method: 'POST' }))
+  const visits = fetchVisits(makeSessions().sessions)
+  const visit = visits.of(new Request('https://app.example.com/', { method: 'POST' }))
   const noResponses = [{ status: 200 }, { status: 200, headers: {} }, { headers: new Headers() }, new Headers()]
   for (const wrong of [undefined, null, 'x', hono, ...noResponses, Promise.resolve(new Response())])
     expect(() => visit.respond(wrong as never)).toThrow(/^respond: expected a Response, got /)
+  for (const wrong of [undefined, null, 'x', ...noResponses])
+    await expect(visits.handle(fetched, () => wrong as never)).rejects.toThrow(/^handle: expected a Response from/)
   await visit.logIn({ user: { id: 42n, name: 'ada' } })
   expect(() => visit.respond(undefined as never)).toThrow(/^respond: expected a Response, got undefined/)
   expect(visit.respond(new Response()).headers.getSetCookie()).toHaveLength(1)

@@ -18,31 +18,19 @@ interface Sent extends D1Query {
   readonly values: readonly unknown[]
 }
 
-/** What a batch waits for, and what became of it. */
-interface Call {
-  readonly statements: Sent[]
-  readonly resolve: (answers: D1Answer[]) => void
-  readonly reject: (error: Error) => void
-}
 type Told = { readonly answers: D1Answer[] } | { readonly error: string }
-
-/** How many batches one request carries at the most: workerd takes twice the time for each of 1,000. */
-const TOGETHER = 100
-/** How many requests are under way at the same time: a machine has no sockets for thousands. */
-const REQUESTS = 8
 
 // The batches of the real binding, for what this process asks. Miniflare's own bridge to a binding takes three blocking
 // calls for each statement.
 const SCRIPT = `export default {
   async fetch(request, env) {
-    const run = async statements => {
-      try {
-        return { answers: await env.DB.batch(statements.map(({ sql, values }) => env.DB.prepare(sql).bind(...values))) }
-      } catch (error) {
-        return { error: error.message }
-      }
+    const statements = await request.json()
+    try {
+      const answers = await env.DB.batch(statements.map(({ sql, values }) => env.DB.prepare(sql).bind(...values)))
+      return Response.json({ answers })
+    } catch (error) {
+      return Response.json({ error: error.message })
     }
-    return Response.json(await Promise.all((await request.json()).map(run)))
   }
 }`
 
@@ -77,42 +65,18 @@ export async function startD1(): Promise<{
   }
   const runtime: Miniflare = new Miniflare({ ...worker, unsafeDirectSockets: sockets })
   const url = await runtime.unsafeGetDirectURL()
-  const agent = new Agent()
+  // A machine has no sockets for thousands of requests.
+  const agent = new Agent({ keepAlive: true, maxSockets: 8 })
   const prepare = (sql: string, ...values: unknown[]): Sent => ({
     sql,
     values,
     bind: (...bound) => prepare(sql, ...bound),
   })
-  const send = async (calls: Call[]) => {
-    try {
-      const told = await post<Told[]>(
-        url,
-        agent,
-        calls.map(({ statements }) => statements),
-      )
-      for (const [place, { resolve, reject }] of calls.entries()) {
-        const one = told[place]!
-        if ('error' in one) reject(new Error(one.error))
-        else resolve(one.answers)
-      }
-    } catch (error) {
-      for (const { reject } of calls) reject(error as Error)
-    }
+  const batch = async (statements: Sent[]) => {
+    const told = await post<Told>(url, agent, statements)
+    if ('error' in told) throw new Error(told.error)
+    return told.answers
   }
-  // What is asked for in one turn of the event loop goes to the Worker in few requests, and runs there at the same time.
-  const waiting: Call[] = []
-  let free = REQUESTS
-  const sendAll = () => {
-    for (; free > 0 && waiting.length > 0; free--)
-      void send(waiting.splice(0, TOGETHER)).finally(() => {
-        free += 1
-        sendAll()
-      })
-  }
-  const batch = (statements: Sent[]) =>
-    new Promise<D1Answer[]>((resolve, reject) => {
-      if (waiting.push({ statements, resolve, reject }) === 1) setImmediate(sendAll)
-    })
   return {
     database: { prepare, batch },
     run: sql => batch([prepare(sql)]),

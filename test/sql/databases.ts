@@ -8,8 +8,8 @@ import type pg from 'pg'
 import { afterAll, beforeAll } from 'vitest'
 import { inTurn } from '../../src/custom-store/connections.ts'
 import { describeEngine, type EngineName } from '../support/services/engines.ts'
-import { sharedMariadb } from '../support/services/mariadb.ts'
-import { sharedPostgres } from '../support/services/postgres.ts'
+import { type MariadbDatabase, sharedMariadb } from '../support/services/mariadb.ts'
+import { type PostgresDatabase, sharedPostgres } from '../support/services/postgres.ts'
 import { openSqlite, type SqliteDriver, sqliteFile } from '../support/services/sqlite.ts'
 import { startD1 } from './d1.ts'
 import { type Locks, locksOfMariadb, locksOfPostgres } from './locks.ts'
@@ -192,3 +192,32 @@ export function onEach(
       tests(() => opened, name)
     })
 }
+
+/** A server of a test file, whose tables are made, and a pool of its superuser. */
+interface Served<Server, Pool> {
+  readonly server: Server
+  readonly admin: Pool
+  readonly locks: Locks
+}
+
+function served<Pool, Server extends { pool(): Pool; stop(): Promise<void> }>(
+  start: () => Promise<Server>,
+  storeOf: (pool: Pool) => SqlStore,
+  locksOf: (pool: Pool) => Locks,
+) {
+  const own = {} as Served<Server, Pool>
+  beforeAll(async () => {
+    const server = await start()
+    const admin = server.pool()
+    Object.assign(own, { server, admin, locks: locksOf(admin) })
+    await storeOf(admin).migrate()
+  })
+  afterAll(() => own.server?.stop())
+  return own
+}
+
+/** For the tests of a block: it is there once they run. */
+export const postgresOf = <Server extends PostgresDatabase>(start: () => Promise<Server>): Served<Server, pg.Pool> =>
+  served(start, pool => new PostgresStore(pool), locksOfPostgres)
+export const mariadbOf = <Server extends MariadbDatabase>(start: () => Promise<Server>): Served<Server, mysql.Pool> =>
+  served(start, pool => new MysqlStore(pool), locksOfMariadb)

@@ -2,13 +2,13 @@
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import type { PoolConnection } from 'mysql2/promise'
-import type pg from 'pg'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { soon } from '../support/deadlines.ts'
 import { failure } from '../support/failure.ts'
 import { describeEngine } from '../support/services/engines.ts'
-import { type MariadbDatabase, sharedMariadb } from '../support/services/mariadb.ts'
-import { type PostgresDatabase, sharedPostgres } from '../support/services/postgres.ts'
+import { sharedMariadb } from '../support/services/mariadb.ts'
+import { sharedPostgres } from '../support/services/postgres.ts'
+import { mariadbOf, postgresOf } from './databases.ts'
 import { isLive, NOW, newWriteId, record } from './records.ts'
 
 type Store = PostgresStore | MysqlStore
@@ -94,17 +94,11 @@ function leftOpen(name: string, begin: string, snapshot: readonly string[], open
 }
 
 describeEngine('postgresql', 'a transaction left open on a connection of pg', () => {
-  let server: PostgresDatabase
-  let admin: pg.Pool
-  beforeAll(async () => {
-    server = await sharedPostgres()
-    admin = server.pool()
-    await admin.query('CREATE TABLE orders (id text)')
-    await new PostgresStore(admin).migrate()
-  })
-  afterAll(() => server?.stop())
+  const own = postgresOf(sharedPostgres)
+  beforeAll(() => own.admin.query('CREATE TABLE orders (id text)'))
 
   const shared = (): Shared => {
+    const { admin, server } = own
     const pool = server.pool({ max: 1 })
     return {
       other: new PostgresStore(admin),
@@ -135,6 +129,7 @@ describeEngine('postgresql', 'a transaction left open on a connection of pg', ()
   })
 
   it('pg: a COMMIT that the application did not wait for is committed', async () => {
+    const { admin, server } = own
     const pool = server.pool({ max: 1 })
     const store = new PostgresStore(pool)
     await admin.query('CREATE TABLE of_both (id text)')
@@ -156,17 +151,13 @@ describeEngine('postgresql', 'a transaction left open on a connection of pg', ()
 })
 
 describeEngine('mariadb', 'a transaction left open on a connection of mysql2', () => {
-  let server: MariadbDatabase
-  beforeAll(async () => {
-    server = await sharedMariadb()
-    await server.pool().query('CREATE TABLE orders (id VARCHAR(20))')
-    await new MysqlStore(server.pool()).migrate()
-  })
-  afterAll(() => server?.stop())
+  const own = mariadbOf(sharedMariadb)
+  beforeAll(() => own.admin.query('CREATE TABLE orders (id VARCHAR(20))'))
 
   const snapshot = ['START TRANSACTION', 'SELECT count(*) FROM coatcheck_sessions']
   const shared = (): Shared => {
-    const [admin, pool] = [server.pool(), server.pool({ connectionLimit: 1 })]
+    const { admin, server } = own
+    const pool = server.pool({ connectionLimit: 1 })
     return {
       other: new MysqlStore(admin),
       store: new MysqlStore(pool),
@@ -200,10 +191,10 @@ describeEngine('mariadb', 'a transaction left open on a connection of mysql2', (
   )
 
   it('mysql2: with autocommit off no session is read, because no logout would be seen', async () => {
-    const pool = server.pool({ connectionLimit: 1 })
+    const pool = own.server.pool({ connectionLimit: 1 })
     pool.on('connection', connection => connection.query('SET autocommit = 0'))
     const one = record({ userId: '50' })
-    await new MysqlStore(server.pool()).create(one, call())
+    await new MysqlStore(own.admin).create(one, call())
     for (const use of [
       () => new MysqlStore(pool).read(one.key, call()),
       () => new MysqlStore(pool).create(record(), call()),

@@ -7,8 +7,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { soon, within } from '../support/deadlines.ts'
 import { failure } from '../support/failure.ts'
 import { describeEngine } from '../support/services/engines.ts'
-import { type PostgresDatabase, sharedPostgres } from '../support/services/postgres.ts'
-import { locksOfPostgres } from './locks.ts'
+import { sharedPostgres } from '../support/services/postgres.ts'
+import { postgresOf } from './databases.ts'
 import { NOW, record } from './records.ts'
 import { partOfTheSuite } from './suite.ts'
 
@@ -31,14 +31,11 @@ async function startProxy(port: number) {
 
 describeEngine('postgresql', 'PostgresStore through Neon', () => {
   describeEngine('other clients', 'over a WebSocket', () => {
-    let server: PostgresDatabase
+    const own = postgresOf(sharedPostgres)
     let proxy: Awaited<ReturnType<typeof startProxy>>
     let pool: pg.Pool
-    let admin: pg.Pool
     beforeAll(async () => {
-      server = await sharedPostgres()
-      admin = server.pool()
-      proxy = await startProxy(server.port)
+      proxy = await startProxy(own.server.port)
       const { neonConfig, Pool } = drivers('@neondatabase/serverless')
       Object.assign(neonConfig, {
         webSocketConstructor: drivers('ws'),
@@ -47,25 +44,23 @@ describeEngine('postgresql', 'PostgresStore through Neon', () => {
         pipelineConnect: false,
         pipelineTLS: false,
       })
-      pool = new Pool({ connectionString: server.url(), max: 5 })
+      pool = new Pool({ connectionString: own.server.url(), max: 5 })
       pool.on('error', () => {})
     })
     afterAll(async () => {
       await pool?.end()
       proxy?.stop()
-      await server?.stop()
     })
 
-    partOfTheSuite(() => ({ stores: new PostgresStore(pool), run: sql => admin.query(sql) }), { long: false })
+    partOfTheSuite(() => ({ stores: new PostgresStore(pool), run: sql => own.admin.query(sql) }), { long: false })
 
     it('ends at the server what was given up', async () => {
       const store = new PostgresStore(pool)
       const one = record({ userId: '42' })
       await store.create(one, { now: NOW })
-      const locks = locksOfPostgres(admin)
-      const release = await locks.hold()
+      const release = await own.locks.hold()
       await failure(store.delete(one.key, { now: NOW, deadline: within(300) }))
-      await locks.nothingWaits().finally(release)
+      await own.locks.nothingWaits().finally(release)
       expect(await store.read(one.key, { now: NOW, deadline: soon() })).toEqual(one)
     })
   })

@@ -8,9 +8,9 @@ import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { within } from '../support/deadlines.ts'
 import { describeEngine } from '../support/services/engines.ts'
-import { type PostgresServer, startPostgres } from '../support/services/postgres.ts'
+import { startPostgres } from '../support/services/postgres.ts'
 import { until } from '../support/services/process.ts'
-import { locksOfPostgres } from './locks.ts'
+import { postgresOf } from './databases.ts'
 import { type PgbouncerServer, startPgbouncer } from './pgbouncer.ts'
 import { NOW, newKey, record } from './records.ts'
 import { partOfTheSuite } from './suite.ts'
@@ -18,28 +18,21 @@ import { partOfTheSuite } from './suite.ts'
 const SERVERS = 5
 
 describeEngine('pgbouncer', 'the PostgreSQL store through pgbouncer in transaction mode', () => {
-  let server: PostgresServer
+  const own = postgresOf(startPostgres)
   let pooler: PgbouncerServer
   let pool: pg.Pool
   let second: pg.Pool
-  let admin: pg.Pool
   beforeAll(async () => {
-    server = await startPostgres()
-    pooler = await startPgbouncer(server, SERVERS)
+    pooler = await startPgbouncer(own.server, SERVERS)
     // More clients than connections to the server, so that they do share them.
     pool = pooler.pool({ max: 4 * SERVERS })
     second = pooler.pool({ max: 4 * SERVERS })
-    admin = server.pool()
-    await new PostgresStore(admin).migrate()
   })
-  afterAll(async () => {
-    await pooler?.stop()
-    await server?.stop()
-  })
+  afterAll(() => pooler?.stop())
 
   partOfTheSuite(() => ({
     stores: [new PostgresStore(pool), new PostgresStore(second)],
-    run: sql => admin.query(sql),
+    run: sql => own.admin.query(sql),
   }))
 
   it('behaves like the reference model where no statement is to be prepared', () =>
@@ -61,11 +54,10 @@ describeEngine('pgbouncer', 'the PostgreSQL store through pgbouncer in transacti
     const store = new PostgresStore(pooler.pool({ max: 2 }))
     const one = record({ userId: '99' })
     await store.create(one, { now: NOW })
-    const locks = locksOfPostgres(admin)
-    const release = await locks.hold()
+    const release = await own.locks.hold()
     const readers = Array.from({ length: 10 }, () => store.read(newKey(), { now: NOW, deadline: within(300) }))
     for (const { status } of await Promise.allSettled(readers)) expect(status).toBe('rejected')
-    await locks.nothingWaits().finally(release)
+    await own.locks.nothingWaits().finally(release)
     await until('an answer', async () =>
       expect(await store.read(one.key, { now: NOW, deadline: within(1000) })).toEqual(one),
     )

@@ -1,9 +1,8 @@
 // What only Postgres.js does: its own ways with types, connections that end, and statements that wait for one.
 import { connect, createServer } from 'node:net'
 import { PostgresStore } from 'coatcheck/stores/postgres'
-import type pg from 'pg'
 import postgres from 'postgres'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { watched } from '../../examples/watched-socket.mjs'
 import { within } from '../support/deadlines.ts'
 import { failure, survive } from '../support/failure.ts'
@@ -11,31 +10,23 @@ import { describeEngine } from '../support/services/engines.ts'
 import { type PostgresDatabase, sharedPostgres } from '../support/services/postgres.ts'
 import { until } from '../support/services/process.ts'
 import { startProxy } from '../support/services/proxy.ts'
+import { postgresOf } from './databases.ts'
 import { isExact } from './exact.ts'
-import { locksOfPostgres } from './locks.ts'
 import { isLive, NOW, newKey, newWriteId, record } from './records.ts'
 import { partOfTheSuite } from './suite.ts'
 
 describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
-  let server: PostgresDatabase
-  let admin: pg.Pool
-  beforeAll(async () => {
-    server = await sharedPostgres()
-    admin = server.pool()
-    await new PostgresStore(server.postgresJs()).migrate()
-  })
-  afterAll(() => server?.stop())
+  const own = postgresOf(sharedPostgres)
   const end = (name: string) =>
-    admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1', [name])
-  const locks = () => locksOfPostgres(admin)
+    own.admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1', [name])
 
   describe('the suite', () => {
     let stores: [PostgresStore, PostgresStore]
     beforeAll(() => {
-      const make = () => new PostgresStore(server.postgresJs({ max: 10 }))
+      const make = () => new PostgresStore(own.server.postgresJs({ max: 10 }))
       stores = [make(), make()]
     })
-    partOfTheSuite(() => ({ stores, run: sql => admin.query(sql) }))
+    partOfTheSuite(() => ({ stores, run: sql => own.admin.query(sql) }))
   })
 
   it('keeps user IDs and times exact, whatever the application has told its client of types and names', async () => {
@@ -48,14 +39,14 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
       { debug: () => {} },
     ] as unknown as Parameters<PostgresDatabase['postgresJs']>[0][]
     for (const [place, client] of clients.entries()) {
-      const store = new PostgresStore(server.postgresJs(client), { table: `client_${place}` })
+      const store = new PostgresStore(own.server.postgresJs(client), { table: `client_${place}` })
       await store.migrate()
       await isExact(store)
     }
   })
 
   it('refuses a sql that is not the whole pool', async () => {
-    const sql = server.postgresJs()
+    const sql = own.server.postgresJs()
     const reserved = await sql.reserve()
     const expected = /expects the sql that postgres\(\) gives, not that of a transaction or of reserve\(\)/
     expect(() => new PostgresStore(reserved as never)).toThrow(expected)
@@ -67,18 +58,18 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
 
   it('survives connections that end inside a transaction, and takes new ones', () =>
     survive(async () => {
-      const sql = server.postgresJs({ max: 2, connection: { application_name: 'inside' }, backoff: () => 0.02 })
+      const sql = own.server.postgresJs({ max: 2, connection: { application_name: 'inside' }, backoff: () => 0.02 })
       const store = new PostgresStore(sql)
       const one = record({ userId: '301' })
       await store.create(one, { now: NOW })
       for (let round = 0; round < 3; round++) {
-        const release = await locks().hold()
+        const release = await own.locks.hold()
         try {
           const ending = ['301', '304'].map(user =>
             failure(store.deleteUser(user, { minPasswordVersionUntil: NOW }, { now: NOW, deadline: within(20_000) })),
           )
           await until('both transactions at the lock', async () =>
-            expect(await locks().waiting()).toBeGreaterThanOrEqual(2),
+            expect(await own.locks.waiting()).toBeGreaterThanOrEqual(2),
           )
           await end('inside')
           for (const error of await Promise.all(ending)) expect(error.outcome).toBe('not-applied')
@@ -92,7 +83,7 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
     }))
 
   it('repeats what a cancel request ended that was meant for the statement before', async () => {
-    const sql = server.postgresJs({ max: 1, connection: { application_name: 'canceled' } })
+    const sql = own.server.postgresJs({ max: 1, connection: { application_name: 'canceled' } })
     const store = new PostgresStore(sql)
     const one = record({ userId: '302' })
     await store.create(one, { now: NOW })
@@ -103,11 +94,11 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
         store.deleteUser('302', { minPasswordVersionUntil: NOW }, { now: NOW, deadline: within(20_000) }),
     }
     for (const call of Object.values(calls)) {
-      const release = await locks().hold()
+      const release = await own.locks.hold()
       const answer = call()
       try {
-        await until('a statement at the lock', async () => expect(await locks().waiting()).toBe(1))
-        const { rows } = await admin.query(
+        await until('a statement at the lock', async () => expect(await own.locks.waiting()).toBe(1))
+        const { rows } = await own.admin.query(
           "SELECT pg_cancel_backend(pid) AS canceled FROM pg_stat_activity WHERE application_name = 'canceled'",
         )
         expect(rows).toEqual([{ canceled: true }])
@@ -119,10 +110,10 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
   })
 
   it('leaves a connection that falls silent by the socket that its page has copied', { timeout: 60_000 }, async () => {
-    const proxy = await startProxy(server.port)
+    const proxy = await startProxy(own.server.port)
     // Its types lack the socket.
     const options = { port: proxy.port, fetch_types: false, max: 1, backoff: () => 0.05, socket: watched } as object
-    const sql = server.postgresJs(options)
+    const sql = own.server.postgresJs(options)
     const store = new PostgresStore(sql)
     const one = record({ userId: '307' })
     await store.create(one, { now: NOW })
@@ -147,7 +138,7 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
         closed += 1
       }
       const connection = { application_name: 'idle' }
-      const sql = server.postgresJs({ max: 1, connection, onclose, backoff: () => 0.02 })
+      const sql = own.server.postgresJs({ max: 1, connection, onclose, backoff: () => 0.02 })
       const store = new PostgresStore(sql)
       const one = record({ userId: '302' })
       await store.create(one, { now: NOW })
@@ -172,15 +163,15 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
       const way = createServer(client => {
         // The first one is the store's, the second its first cancel request.
         if (++connections === 2) return void client.destroy()
-        const database = connect(server.port, '127.0.0.1')
+        const database = connect(own.server.port, '127.0.0.1')
         for (const socket of [client, database]) socket.on('error', () => {})
         client.pipe(database).pipe(client)
       })
       await new Promise<void>(resolve => way.listen(0, '127.0.0.1', resolve))
       const { port } = way.address() as { port: number }
-      const store = new PostgresStore(server.postgresJs({ port, max: 1 }))
+      const store = new PostgresStore(own.server.postgresJs({ port, max: 1 }))
       await store.read(newKey(), { now: NOW }) // connects, so that what follows meets the lock in time
-      const release = await locks().hold()
+      const release = await own.locks.hold()
       const giveUp = async () =>
         expect(await failure(store.read(newKey(), { now: NOW, deadline: within(300) }))).toMatchObject({
           code: 'ERR_SESSION_STORE',
@@ -188,16 +179,16 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
         })
       try {
         await giveUp()
-        await locks().nothingWaits()
+        await own.locks.nothingWaits()
         expect(connections).toBeGreaterThanOrEqual(3)
         // The connection stays, a request for another one is refused.
         way.close()
         await giveUp()
-        expect(await locks().waiting()).toBe(1)
+        expect(await own.locks.waiting()).toBe(1)
       } finally {
         await release()
       }
-      await locks().nothingWaits()
+      await own.locks.nothingWaits()
       expect(await store.read(newKey(), { now: NOW, deadline: within(5000) })).toBe(null)
     }))
 })

@@ -6,9 +6,28 @@ import type mysql from 'mysql2/promise'
 import { afterAll, beforeAll } from 'vitest'
 import { describeEngine, type EngineName } from '../support/services/engines.ts'
 import { startMariadb } from '../support/services/mariadb.ts'
-import { type PostgresServer, startPostgres } from '../support/services/postgres.ts'
+import { startPostgres } from '../support/services/postgres.ts'
 import { type FaultProxy, startProxy } from '../support/services/proxy.ts'
 import { type Locks, locksOfMariadb, locksOfPostgres } from './locks.ts'
+
+/** Besides the server, `proxiedUrl` leads to it through its proxy. */
+async function behindProxy<
+  Server extends { port: number; url(options?: { user?: string }): string; stop(): Promise<void> },
+>(start: () => Promise<Server>) {
+  const server = await start()
+  const proxy = await startProxy(server.port)
+  return {
+    ...server,
+    proxy,
+    proxiedUrl: (options?: { user?: string }) => server.url(options).replace(`${server.port}`, `${proxy.port}`),
+    async stop() {
+      await proxy.stop()
+      await server.stop()
+    },
+  }
+}
+export const proxiedPostgres = () => behindProxy(startPostgres)
+export const proxiedMariadb = () => behindProxy(startMariadb)
 
 interface Opened {
   readonly store: Store
@@ -32,8 +51,8 @@ export interface Proxied {
   readonly commit: string
 }
 
-async function postgresql(): Promise<Omit<Proxied, 'open' | 'commit'> & { server: PostgresServer }> {
-  const server = await startPostgres()
+async function postgresql() {
+  const server = await proxiedPostgres()
   const admin = server.pool()
   await new PostgresStore(admin).migrate()
   await admin.query('CREATE ROLE crowd SUPERUSER LOGIN')
@@ -41,9 +60,9 @@ async function postgresql(): Promise<Omit<Proxied, 'open' | 'commit'> & { server
     Number((await admin.query(`SELECT count(*) FROM pg_stat_activity WHERE ${where}`)).rows[0].count)
   return {
     server,
-    proxy: await startProxy(server.port),
+    proxy: server.proxy,
     direct: new PostgresStore(admin),
-    connections: name => count(`usename = '${name}'`),
+    connections: (name: string) => count(`usename = '${name}'`),
     atMost: 10,
     locks: locksOfPostgres(admin),
     inTransaction: () => count("state LIKE 'idle in transaction%'"),
@@ -53,11 +72,10 @@ async function postgresql(): Promise<Omit<Proxied, 'open' | 'commit'> & { server
 const CLIENTS = {
   async pg() {
     const parts = await postgresql()
-    const { server, proxy } = parts
-    const open: Proxied['open'] = ({ max = 3, direct = false, name } = {}) => {
-      const connectionString = server.url({ user: name ?? 'postgres' })
-      const port = direct ? server.port : proxy.port
-      const pool = server.pool({ connectionString: connectionString.replace(`${server.port}`, `${port}`), max })
+    const { server } = parts
+    const open: Proxied['open'] = ({ max = 3, direct = false, name = 'postgres' } = {}) => {
+      const connectionString = server[direct ? 'url' : 'proxiedUrl']({ user: name })
+      const pool = server.pool({ connectionString, max })
       return { store: new PostgresStore(pool), take: async () => (await pool.connect()).release }
     }
     return { ...parts, open, commit: 'COMMIT\0' }
@@ -77,8 +95,7 @@ const CLIENTS = {
     return { ...parts, open, commit: 'commit\0' }
   },
   async mysql2() {
-    const server = await startMariadb()
-    const proxy = await startProxy(server.port)
+    const server = await proxiedMariadb()
     const admin = server.pool()
     await new MysqlStore(admin).migrate()
     await admin.query("CREATE USER crowd@'127.0.0.1'")
@@ -88,11 +105,8 @@ const CLIENTS = {
       return Number(rows[0]!.n)
     }
     const open: Proxied['open'] = ({ max = 3, direct = false, name = 'root' } = {}) => {
-      const port = direct ? server.port : proxy.port
-      const pool = server.pool({
-        uri: server.url({ user: name }).replace(`${server.port}`, `${port}`),
-        connectionLimit: max,
-      })
+      const uri = server[direct ? 'url' : 'proxiedUrl']({ user: name })
+      const pool = server.pool({ uri, connectionLimit: max })
       const take = async () => {
         const connection = await pool.getConnection()
         return () => connection.release()
@@ -101,7 +115,7 @@ const CLIENTS = {
     }
     return {
       server,
-      proxy,
+      proxy: server.proxy,
       direct: new MysqlStore(admin),
       open,
       connections: (name: string) => count(`processlist WHERE user = '${name}'`),
@@ -127,10 +141,7 @@ export function onClients(title: string, tests: (get: () => Proxied, name: Clien
       beforeAll(async () => {
         opened = await CLIENTS[name]()
       })
-      afterAll(async () => {
-        await opened?.proxy.stop()
-        await opened?.server.stop()
-      })
+      afterAll(() => opened?.server.stop())
       tests(() => opened, name)
     })
   }

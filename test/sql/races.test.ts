@@ -4,14 +4,14 @@ import type { SessionRecord } from 'coatcheck/custom-store'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import type mysql from 'mysql2/promise'
-import type pg from 'pg'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { soon } from '../support/deadlines.ts'
 import { describeEngine } from '../support/services/engines.ts'
-import { type MariadbDatabase, sharedMariadb } from '../support/services/mariadb.ts'
-import { type PostgresDatabase, sharedPostgres } from '../support/services/postgres.ts'
+import { sharedMariadb } from '../support/services/mariadb.ts'
+import { sharedPostgres } from '../support/services/postgres.ts'
 import { until } from '../support/services/process.ts'
-import { type Locks, locksOfMariadb, locksOfPostgres, type Transaction } from './locks.ts'
+import { mariadbOf, postgresOf } from './databases.ts'
+import type { Locks, Transaction } from './locks.ts'
 import { COLUMNS_BUT_ID, NOW, newKey, record, TABLES } from './records.ts'
 
 type Store = PostgresStore | MysqlStore
@@ -126,45 +126,31 @@ function races(get: () => { open(): Store; locks: Locks }) {
 }
 
 describeEngine('postgresql', 'a race on PostgreSQL', () => {
-  let server: PostgresDatabase
-  let pool: pg.Pool
-  beforeAll(async () => {
-    server = await sharedPostgres()
-    pool = server.pool()
-    await new PostgresStore(pool).migrate()
-  })
-  afterAll(() => server?.stop())
+  const own = postgresOf(sharedPostgres)
   const strict = (isolation: string) =>
-    server.pool({ options: `-c default_transaction_isolation=${isolation.replace(' ', '\\ ')}` })
+    own.server.pool({ options: `-c default_transaction_isolation=${isolation.replace(' ', '\\ ')}` })
   describe.each([
-    ['pg', () => pool],
+    ['pg', () => own.admin],
     ['pg, where the default isolation is repeatable read', () => strict('repeatable read')],
     ['pg, where the default isolation is serializable', () => strict('serializable')],
-    ['Postgres.js', () => server.postgresJs()],
+    ['Postgres.js', () => own.server.postgresJs()],
   ] as const)('through %s', (_, connect) => {
     let client: ReturnType<typeof connect>
     beforeAll(() => {
       client = connect()
     })
-    races(() => ({ open: () => new PostgresStore(client), locks: locksOfPostgres(pool) }))
+    races(() => ({ open: () => new PostgresStore(client), locks: own.locks }))
   })
 })
 
 describeEngine('mariadb', 'a race on MariaDB', () => {
-  let server: MariadbDatabase
-  let pool: mysql.Pool
-  beforeAll(async () => {
-    server = await sharedMariadb()
-    pool = server.pool()
-    await new MysqlStore(pool).migrate()
-  })
-  afterAll(() => server?.stop())
+  const own = mariadbOf(sharedMariadb)
   describe.each(['READ COMMITTED', 'REPEATABLE READ'])('where the default isolation is %s', isolation => {
-    let own: mysql.Pool
+    let pool: mysql.Pool
     beforeAll(() => {
-      own = server.pool()
-      own.on('connection', connection => connection.query(`SET SESSION TRANSACTION ISOLATION LEVEL ${isolation}`))
+      pool = own.server.pool()
+      pool.on('connection', connection => connection.query(`SET SESSION TRANSACTION ISOLATION LEVEL ${isolation}`))
     })
-    races(() => ({ open: () => new MysqlStore(own), locks: locksOfMariadb(pool) }))
+    races(() => ({ open: () => new MysqlStore(pool), locks: own.locks }))
   })
 })

@@ -11,8 +11,8 @@ import { fromKnex, fromSequelize } from '../../examples/lent-connections.mjs'
 import { soon, within } from '../support/deadlines.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { sharedMariadb } from '../support/services/mariadb.ts'
-import { type PostgresDatabase, sharedPostgres } from '../support/services/postgres.ts'
-import { locksOfPostgres } from './locks.ts'
+import { sharedPostgres } from '../support/services/postgres.ts'
+import { mariadbOf, postgresOf } from './databases.ts'
 import { NOW, record } from './records.ts'
 
 const builder = createRequire(new URL('../support/drivers/package.json', import.meta.url))
@@ -23,10 +23,21 @@ interface Shared {
   readonly store: PostgresStore | MysqlStore
   /** How many connections are open; `null` if the client does not tell. */
   open(): Promise<number> | number | null
-  query(sql: string): Promise<unknown>
+  readonly query: Query
   /** Runs statements in one transaction of the builder's. */
-  transaction(work: (query: (sql: string) => Promise<unknown>) => Promise<unknown>): Promise<unknown>
+  transaction(work: (query: Query) => Promise<unknown>): Promise<unknown>
 }
+
+type Query = (sql: string) => Promise<unknown>
+/** A builder, and what runs a statement on it or in a transaction of it. */
+const built = (
+  parts: Pick<Shared, 'store' | 'open'>,
+  db: any,
+  queryOf: (on: any) => Query,
+  begin = (work: (tx: any) => unknown) => db.transaction(work),
+): Shared => ({ ...parts, query: queryOf(db), transaction: work => begin(tx => work(queryOf(tx))) })
+const closings: (() => Promise<unknown>)[] = []
+afterAll(() => Promise.all(closings.map(close => close())))
 
 const managerOf = ({ store }: Shared) => new SessionManager({ store, sweepInterval: false, storeTimeout: '20s' })
 
@@ -69,132 +80,99 @@ async function undoesNoSession(shared: Shared, name: string): Promise<void> {
   expect(await count(shared, 'undone')).toBe(0)
 }
 
+/** TypeORM and MikroORM give the rows alone. */
+const rowsOf =
+  (run: (sql: string) => Promise<unknown>): Query =>
+  async sql => ({ rows: await run(sql) })
+
+async function typeOrm(type: 'postgres' | 'mysql', url: string, driver: object) {
+  const db = new (builder('typeorm').DataSource)({ type, url, driver, poolSize: MOST })
+  await db.initialize()
+  closings.push(() => db.destroy())
+  return db
+}
+
 describeEngine('postgresql', 'a pool that a query builder shares with the store', () => {
   describeEngine('query builders', 'of connections', () => {
-    let server: PostgresDatabase
-    beforeAll(async () => {
-      server = await sharedPostgres()
-      const pool = server.pool({ max: 1 })
-      await pool.query('CREATE TABLE orders (id text PRIMARY KEY)')
-      await new PostgresStore(pool).migrate()
-    })
-    afterAll(async () => {
-      await Promise.all(opened.map(close => close()))
-      await server?.stop()
-    })
+    const own = postgresOf(sharedPostgres)
+    beforeAll(() => own.admin.query('CREATE TABLE orders (id text PRIMARY KEY)'))
 
     const ofPool = (pool: pg.Pool) => ({ store: new PostgresStore(pool), open: () => pool.totalCount })
-    const opened: (() => Promise<unknown>)[] = []
+    const drizzle = (adapter: string, client: object, parts: Pick<Shared, 'store' | 'open'>) => {
+      const { sql } = builder('drizzle-orm')
+      return built(
+        parts,
+        builder(`drizzle-orm/${adapter}`).drizzle({ client }),
+        on => text => on.execute(sql.raw(text)),
+      )
+    }
     const BUILDERS: Record<string, () => Shared | Promise<Shared>> = {
       'Drizzle over pg'() {
-        const { sql } = builder('drizzle-orm')
-        const pool = server.pool({ max: MOST })
-        const db = builder('drizzle-orm/node-postgres').drizzle({ client: pool })
-        return {
-          ...ofPool(pool),
-          query: text => db.execute(sql.raw(text)),
-          transaction: work => db.transaction((tx: any) => work(text => tx.execute(sql.raw(text)))),
-        }
+        const pool = own.server.pool({ max: MOST })
+        return drizzle('node-postgres', pool, ofPool(pool))
       },
       'Drizzle over Postgres.js'() {
-        const { sql } = builder('drizzle-orm')
-        const client = server.postgresJs({ max: MOST })
-        const db = builder('drizzle-orm/postgres-js').drizzle({ client })
-        return {
-          store: new PostgresStore(client),
-          open: () => null,
-          query: text => db.execute(sql.raw(text)),
-          transaction: work => db.transaction((tx: any) => work(text => tx.execute(sql.raw(text)))),
-        }
+        const client = own.server.postgresJs({ max: MOST })
+        return drizzle('postgres-js', client, { store: new PostgresStore(client), open: () => null })
       },
       'Kysely over pg'() {
         const { CompiledQuery, Kysely, PostgresDialect } = builder('kysely')
-        const pool = server.pool({ max: MOST })
+        const pool = own.server.pool({ max: MOST })
         const db = new Kysely({ dialect: new PostgresDialect({ pool }) })
-        return {
-          ...ofPool(pool),
-          query: text => db.executeQuery(CompiledQuery.raw(text)),
-          transaction: work =>
-            db.transaction().execute((tx: any) => work(text => tx.executeQuery(CompiledQuery.raw(text)))),
-        }
+        const queryOf = (on: any) => (text: string) => on.executeQuery(CompiledQuery.raw(text))
+        return built(ofPool(pool), db, queryOf, work => db.transaction().execute(work))
       },
       'Knex over pg, its own pool'() {
-        const db = builder('knex')({ client: 'pg', connection: server.url(), pool: { min: 0, max: MOST } })
-        opened.push(() => db.destroy())
-        return {
-          store: new PostgresStore(fromKnex(db)),
-          open: () => db.client.pool.numUsed() + db.client.pool.numFree(),
-          query: text => db.raw(text),
-          transaction: work => db.transaction((tx: any) => work(text => tx.raw(text))),
-        }
+        const db = builder('knex')({ client: 'pg', connection: own.server.url(), pool: { min: 0, max: MOST } })
+        closings.push(() => db.destroy())
+        const open = () => db.client.pool.numUsed() + db.client.pool.numFree()
+        return built({ store: new PostgresStore(fromKnex(db)), open }, db, on => text => on.raw(text))
       },
       'Sequelize over pg'() {
         const { Sequelize } = builder('sequelize')
-        const db = new Sequelize(server.url(), { logging: false, dialectModule: pg, pool: { max: MOST } })
-        opened.push(() => db.close())
-        return {
-          store: new PostgresStore(fromSequelize(db)),
-          open: () => db.connectionManager.pool.size,
-          query: async text => ({ rows: (await db.query(text))[0] }),
-          transaction: work => db.transaction((transaction: any) => work(text => db.query(text, { transaction }))),
-        }
+        const db = new Sequelize(own.server.url(), { logging: false, dialectModule: pg, pool: { max: MOST } })
+        closings.push(() => db.close())
+        const queryOf = (on: any) =>
+          rowsOf(async text => (await db.query(text, on === db ? {} : { transaction: on }))[0])
+        const open = () => db.connectionManager.pool.size
+        return built({ store: new PostgresStore(fromSequelize(db)), open }, db, queryOf)
       },
       async 'TypeORM over pg'() {
-        const { DataSource } = builder('typeorm')
-        const db = new DataSource({ type: 'postgres', url: server.url(), driver: pg, poolSize: MOST })
-        await db.initialize()
-        opened.push(() => db.destroy())
-        return {
-          ...ofPool(db.driver.master),
-          query: async text => ({ rows: await db.query(text) }),
-          transaction: work => db.transaction((tx: any) => work(text => tx.query(text))),
-        }
+        const db = await typeOrm('postgres', own.server.url(), pg)
+        return built(ofPool(db.driver.master), db, on => rowsOf(text => on.query(text)))
       },
       async 'MikroORM over pg'() {
         const { MikroORM } = await import(pathToFileURL(builder.resolve('@mikro-orm/postgresql')).href)
-        const orm = new MikroORM({
-          clientUrl: server.url(),
-          entities: [],
-          discovery: { warnWhenNoEntities: false },
-          pool: { max: MOST },
-        })
-        opened.push(() => orm.close())
-        const on = (em: any) => async (text: string) => ({ rows: await em.execute(text) })
-        return {
-          ...ofPool(await orm.em.getConnection().getNativeClient()),
-          query: on(orm.em.fork()),
-          transaction: work => orm.em.fork().transactional((em: any) => work(on(em))),
-        }
+        const discovery = { warnWhenNoEntities: false }
+        const orm = new MikroORM({ clientUrl: own.server.url(), entities: [], discovery, pool: { max: MOST } })
+        closings.push(() => orm.close())
+        const pool = await orm.em.getConnection().getNativeClient()
+        const begin = (work: (tx: any) => unknown) => orm.em.fork().transactional(work)
+        return built(ofPool(pool), orm.em.fork(), on => rowsOf(text => on.execute(text)), begin)
       },
       async 'Prisma adapter over pg'() {
         // Of the same package as the adapter's own: it takes any other for settings.
-        const pool = new (builder('pg').Pool)({ connectionString: server.url(), max: MOST })
-        opened.push(() => pool.end())
+        const pool = new (builder('pg').Pool)({ connectionString: own.server.url(), max: MOST })
+        closings.push(() => pool.end())
         const db = await new (builder('@prisma/adapter-pg').PrismaPg)(pool).connect()
-        const on = (scope: any) => async (sql: string) => {
+        const queryOf = (on: any) => (sql: string) => {
           const query = { sql, args: [], argTypes: [] }
-          if (!sql.startsWith('SELECT')) return scope.executeRaw(query)
-          const { columnNames, rows } = await scope.queryRaw(query)
-          return {
-            rows: rows.map((cells: unknown[]) => Object.fromEntries(cells.map((cell, at) => [columnNames[at], cell]))),
+          return sql.startsWith('SELECT') ? on.queryRaw(query) : on.executeRaw(query)
+        }
+        return built(ofPool(pool), db, queryOf, async work => {
+          const tx = await db.startTransaction()
+          const end = async (sql: string, how: 'commit' | 'rollback') => {
+            await queryOf(tx)(sql)
+            await tx[how]()
           }
-        }
-        return {
-          ...ofPool(pool),
-          query: on(db),
-          async transaction(work) {
-            const tx = await db.startTransaction()
-            try {
-              await work(on(tx))
-              await tx.executeRaw({ sql: 'COMMIT', args: [], argTypes: [] })
-              await tx.commit()
-            } catch (error) {
-              await tx.executeRaw({ sql: 'ROLLBACK', args: [], argTypes: [] })
-              await tx.rollback()
-              throw error
-            }
-          },
-        }
+          try {
+            await work(tx)
+          } catch (error) {
+            await end('ROLLBACK', 'rollback')
+            throw error
+          }
+          await end('COMMIT', 'commit')
+        })
       },
     }
     it.each(Object.keys(BUILDERS))('%s: neither disturbs the other', async name => {
@@ -228,14 +206,13 @@ describeEngine('postgresql', 'a pool that a query builder shares with the store'
         const { store } = shared
         const one = record({ userId: '42' })
         await store.create(one, { now: NOW })
-        const locks = locksOfPostgres(server.pool({ max: 2 }))
-        const release = await locks.hold()
+        const release = await own.locks.hold()
         const calls = [
           store.read(one.key, { now: NOW, deadline: within(200) }),
           store.delete(one.key, { now: NOW, deadline: within(200) }),
         ]
         for (const { status } of await Promise.allSettled(calls)) expect(status).toBe('rejected')
-        await locks.nothingWaits().finally(release)
+        await own.locks.nothingWaits().finally(release)
         expect(await store.read(one.key, { now: NOW, deadline: soon() })).toEqual(one)
         const asked = Array.from({ length: 2 * MOST }, () => count(shared, 'given up'))
         expect(await Promise.all(asked)).toEqual(asked.map(() => 0))
@@ -246,32 +223,16 @@ describeEngine('postgresql', 'a pool that a query builder shares with the store'
 
 describeEngine('mariadb', 'a pool of mysql2 that TypeORM shares with the store', () => {
   describeEngine('query builders', 'of connections', () => {
+    const own = mariadbOf(sharedMariadb)
     it('neither disturbs the other', async () => {
-      const server = await sharedMariadb()
-      const db = new (builder('typeorm').DataSource)({
-        type: 'mysql',
-        url: server.url(),
-        driver: mysql2,
-        poolSize: MOST,
-      })
-      await db.initialize()
-      const store = new MysqlStore(db.driver.pool)
-      await store.migrate()
+      const db = await typeOrm('mysql', own.server.url(), mysql2)
       await db.query('CREATE TABLE orders (id varchar(20) PRIMARY KEY)')
-      const shared: Shared = {
-        store,
-        async open() {
-          const connections = 'information_schema.processlist WHERE db = database()'
-          const [{ open }] = await db.query(`SELECT count(*) AS open FROM ${connections}`)
-          return Number(open)
-        },
-        query: text => db.query(text),
-        transaction: work => db.transaction((tx: any) => work(text => tx.query(text))),
-      }
+      // One of them is that of `admin`.
+      const open = async () =>
+        (await db.query('SELECT id FROM information_schema.processlist WHERE db = database()')).length - 1
+      const shared = built({ store: new MysqlStore(db.driver.pool), open }, db, on => text => on.query(text))
       await areBothDone(shared, 'kept')
       await undoesNoSession(shared, 'one')
-      await db.destroy()
-      await server.stop()
     })
   })
 })

@@ -5,13 +5,14 @@ import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { soon } from '../support/deadlines.ts'
 import { describeEngine } from '../support/services/engines.ts'
-import { type MariadbDatabase, sharedMariadb } from '../support/services/mariadb.ts'
-import { type PostgresServer, startPostgres } from '../support/services/postgres.ts'
+import { sharedMariadb } from '../support/services/mariadb.ts'
+import { startPostgres } from '../support/services/postgres.ts'
 import { until } from '../support/services/process.ts'
-import { type Locks, locksOfMariadb, locksOfPostgres } from './locks.ts'
+import { mariadbOf, postgresOf } from './databases.ts'
+import type { Locks } from './locks.ts'
 import { NOW, newKey, newWriteId, record } from './records.ts'
 
 interface Client {
@@ -104,28 +105,22 @@ function sharedReads(open: () => Client) {
 }
 
 describeEngine('postgresql', 'reads of one turn on PostgreSQL', () => {
-  let server: PostgresServer
-  let admin: pg.Pool
-  beforeAll(async () => {
-    server = await startPostgres({ shared_preload_libraries: 'pg_stat_statements' })
-    admin = server.pool()
-    await admin.query('CREATE EXTENSION pg_stat_statements')
-    await new PostgresStore(admin).migrate()
-  })
-  afterAll(() => server?.stop())
+  const own = postgresOf(() => startPostgres({ shared_preload_libraries: 'pg_stat_statements' }))
+  beforeAll(() => own.admin.query('CREATE EXTENSION pg_stat_statements'))
   const count = async () => {
     const sql = "SELECT sum(calls) AS n FROM pg_stat_statements WHERE query LIKE '%coatcheck_sessions%'"
-    return Number((await admin.query(sql)).rows[0].n)
+    return Number((await own.admin.query(sql)).rows[0].n)
   }
   const clients = {
-    pg: () => server.pool({ max: 1 }),
-    'Postgres.js': () => server.postgresJs({ max: 1, fetch_types: false }),
+    pg: () => own.server.pool({ max: 1 }),
+    'Postgres.js': () => own.server.postgresJs({ max: 1, fetch_types: false }),
   }
   describe.each(Object.keys(clients) as (keyof typeof clients)[])('through %s', client =>
-    sharedReads(() => ({ store: new PostgresStore(clients[client]()), count, locks: locksOfPostgres(admin) })),
+    sharedReads(() => ({ store: new PostgresStore(clients[client]()), count, locks: own.locks })),
   )
 
   it('answer readers by the rows that a driver gave, and take no other for theirs', async () => {
+    const { admin } = own
     const store = new PostgresStore(admin)
     const records = await put(store, 6)
     const stranger = record({ userId: '666' })
@@ -173,21 +168,14 @@ describeEngine('postgresql', 'reads of one turn on PostgreSQL', () => {
 })
 
 describeEngine('mariadb', 'reads of one turn on MariaDB', () => {
-  let server: MariadbDatabase
-  let admin: mysql.Pool
+  const own = mariadbOf(sharedMariadb)
   const count = async () => {
-    const [rows] = await admin.query<mysql.RowDataPacket[]>("SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'")
+    const [rows] = await own.admin.query<mysql.RowDataPacket[]>("SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'")
     return Number(rows[0]!.Value)
   }
-  beforeAll(async () => {
-    server = await sharedMariadb()
-    admin = server.pool()
-    await new MysqlStore(admin).migrate()
-  })
-  afterAll(() => server?.stop())
   sharedReads(() => ({
-    store: new MysqlStore(server.pool({ connectionLimit: 1 })),
+    store: new MysqlStore(own.server.pool({ connectionLimit: 1 })),
     count,
-    locks: locksOfMariadb(admin),
+    locks: own.locks,
   }))
 })

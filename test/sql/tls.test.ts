@@ -2,16 +2,15 @@
 import { SessionManager } from 'coatcheck'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
-import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { soon, within } from '../support/deadlines.ts'
 import { describeEngine } from '../support/services/engines.ts'
-import { type MariadbServer, startMariadb } from '../support/services/mariadb.ts'
-import { account, type PostgresServer, startPostgres } from '../support/services/postgres.ts'
+import { startMariadb } from '../support/services/mariadb.ts'
+import { account, startPostgres } from '../support/services/postgres.ts'
 import { type Certificate, makeCertificate } from '../support/services/tls.ts'
+import { mariadbOf, postgresOf } from './databases.ts'
 import { isExact } from './exact.ts'
-import { locksOfPostgres } from './locks.ts'
 import { NOW, newKey } from './records.ts'
 
 /** A session that began through `good` is an outage through `bad`, not absent, and lives on. */
@@ -30,43 +29,42 @@ async function expectAnOutage(good: PostgresStore | MysqlStore, bad: PostgresSto
   await mistaken.close()
 }
 
+/** The server's, and one of another authority. */
+let certificate: Certificate
+let stranger: Certificate
+beforeAll(() => {
+  certificate = makeCertificate(['localhost'])
+  stranger = makeCertificate(['localhost'])
+})
+afterAll(() => {
+  for (const each of [certificate, stranger]) each?.remove()
+})
+
 describeEngine('postgresql', 'the PostgreSQL store over TLS', () => {
-  let server: PostgresServer
-  let pool: pg.Pool
-  let certificate: Certificate
-  let stranger: Certificate
-  beforeAll(async () => {
-    certificate = makeCertificate(['localhost'])
-    stranger = makeCertificate(['localhost'])
+  const own = postgresOf(() => {
     certificate.giveTo(account('postgres'))
-    server = await startPostgres({
-      ssl: 'on',
-      ssl_cert_file: certificate.certFile,
-      ssl_key_file: certificate.keyFile,
-    })
-    pool = encrypted(certificate)
-    await new PostgresStore(pool).migrate()
-  })
-  afterAll(async () => {
-    await server?.stop()
-    certificate?.remove()
-    stranger?.remove()
+    return startPostgres({ ssl: 'on', ssl_cert_file: certificate.certFile, ssl_key_file: certificate.keyFile })
   })
   // Settings beside an address: in the address they would win.
   const encrypted = ({ cert }: Certificate, config: pg.PoolConfig = {}) =>
-    server.pool({ connectionString: server.url().replace('127.0.0.1', 'localhost'), ssl: { ca: cert }, ...config })
+    own.server.pool({
+      connectionString: own.server.url().replace('127.0.0.1', 'localhost'),
+      ssl: { ca: cert },
+      ...config,
+    })
 
   it('encrypts each connection of pg', async () => {
+    const pool = encrypted(certificate, { application_name: 'encrypted' })
     await isExact(new PostgresStore(pool))
     const { rows } = await pool.query(
-      'SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename IS NOT NULL AND client_port IS NOT NULL',
+      "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'encrypted'",
     )
     expect(rows.length).toBeGreaterThan(0)
     for (const { ssl } of rows) expect(ssl).toBe(true)
   })
 
   it('encrypts with Postgres.js too', async () => {
-    const sql = server.postgresJs({ host: 'localhost', ssl: { ca: certificate.cert }, fetch_types: false })
+    const sql = own.server.postgresJs({ host: 'localhost', ssl: { ca: certificate.cert }, fetch_types: false })
     expect(await new PostgresStore(sql).read(newKey(), { now: NOW, deadline: soon() })).toBeNull()
     const [row] = await sql`SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()`
     expect(row).toEqual({ ssl: true })
@@ -74,44 +72,34 @@ describeEngine('postgresql', 'the PostgreSQL store over TLS', () => {
 
   it('ends at the server what was given up: the request to cancel goes over TLS as well', async () => {
     const store = new PostgresStore(encrypted(certificate, { max: 2 }))
-    const locks = locksOfPostgres(server.pool())
-    const release = await locks.hold()
+    const release = await own.locks.hold()
     await expect(store.read(newKey(), { now: NOW, deadline: within(300) })).rejects.toThrow()
-    await locks.nothingWaits().finally(release)
+    await own.locks.nothingWaits().finally(release)
     expect(await store.read(newKey(), { now: NOW, deadline: soon() })).toBeNull()
   })
 
   it('calls a certificate of another authority an outage, and no logout', () =>
-    expectAnOutage(new PostgresStore(pool), new PostgresStore(encrypted(stranger))))
+    expectAnOutage(new PostgresStore(own.admin), new PostgresStore(encrypted(stranger))))
 })
 
 describeEngine('mariadb', 'the MySQL store over TLS', () => {
-  let server: MariadbServer
-  let pool: mysql.Pool
-  let certificate: Certificate
-  let stranger: Certificate
-  beforeAll(async () => {
-    certificate = makeCertificate(['localhost'])
-    stranger = makeCertificate(['localhost'])
+  const own = mariadbOf(() => {
     certificate.giveTo(account('mysql'))
-    server = await startMariadb({ 'ssl-cert': certificate.certFile, 'ssl-key': certificate.keyFile })
-    pool = encrypted(certificate)
-    await new MysqlStore(pool).migrate()
-  })
-  afterAll(async () => {
-    await server?.stop()
-    certificate?.remove()
-    stranger?.remove()
+    return startMariadb({ 'ssl-cert': certificate.certFile, 'ssl-key': certificate.keyFile })
   })
   const encrypted = ({ cert }: Certificate) =>
-    server.pool({ uri: server.url().replace('127.0.0.1', 'localhost'), ssl: { ca: cert, verifyIdentity: true } })
+    own.server.pool({
+      uri: own.server.url().replace('127.0.0.1', 'localhost'),
+      ssl: { ca: cert, verifyIdentity: true },
+    })
 
   it('encrypts each connection', async () => {
+    const pool = encrypted(certificate)
     await isExact(new MysqlStore(pool))
     const [rows] = await pool.query("SHOW SESSION STATUS LIKE 'Ssl_cipher'")
     expect(rows).toMatchObject([{ Value: expect.stringMatching(/^\w{3}/) }])
   })
 
   it('calls a certificate of another authority an outage, and no logout', () =>
-    expectAnOutage(new MysqlStore(pool), new MysqlStore(encrypted(stranger))))
+    expectAnOutage(new MysqlStore(own.admin), new MysqlStore(encrypted(stranger))))
 })

@@ -27,6 +27,10 @@ const PRELUDE: readonly (readonly [name: string, code: string])[] = [
   ['request', 'const { request } = await exchange()'],
   ['response', 'const { response } = await exchange()'],
   ['visit', 'const visit = visits.of(request, response)'],
+  ['express', "import express from 'express'"],
+  ['app', 'const app = express()'],
+  ['createClient', "import { createClient } from 'redis'"],
+  ['client', 'const client = createClient()'],
 ]
 const USES = new Map(PRELUDE.map(([name, code]) => [name, names(code).used]))
 

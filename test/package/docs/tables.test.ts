@@ -53,52 +53,45 @@ const methods = (path: string, name: string) => [
   ),
 ]
 
-describe('the page of options', () => {
-  const page = 'docs/options.md'
-
-  it('lists every option of the manager, with its default', () => {
-    const rows = table(page, 'Manager options')
-    expect(rows.map(([option]) => plain(option))).toEqual([
-      ...members('src/manager/options.ts', 'SessionOptions').keys(),
-    ])
-    for (const [option, shown] of rows) {
-      const value = (DEFAULTS as Record<string, unknown>)[plain(option)]
-      // Told in words: its default follows idleTimeout.
-      if (value !== undefined && option !== '`touchInterval`')
-        expect(`${option} ${plain(shown)}`).toBe(`${option} ${inspect(value).replace('_', '')}`)
-    }
-    const limit = rows.find(([option]) => plain(option) === 'limit')!
-    expect(limit[2]).toContain(`is \`'${DEFAULTS.onLimit}'\` or`)
+describe('the tables of options', () => {
+  const SQL = ['stores/sql/base/schema.ts', 'SqlStoreOptions'] as const
+  it.each<[page: string, heading: string, ...sources: (readonly [path: string, type: string])[]]>([
+    ['docs/options.md', 'Manager options', ['src/manager/options.ts', 'SessionOptions']],
+    [
+      'docs/options.md',
+      'Options of nodeVisits',
+      ['src/visits/setup.ts', 'VisitOptions'],
+      ['src/visits/secure.ts', 'SecureOptions'],
+    ],
+    ['docs/options.md', 'Cookie options', ['src/visits/cookie.ts', 'CookieOptions']],
+    ['docs/connect.md', 'Options', ['src/connect/options.ts', 'ConnectStoreOptions']],
+    ['docs/stores/memory.md', 'Options', ['stores/memory/store.ts', 'MemoryStoreOptions']],
+    ['docs/stores/redis.md', 'Options', ['stores/redis/store.ts', 'RedisStoreOptions']],
+    ['docs/stores/mysql.md', 'Options', SQL],
+    ['docs/stores/sqlite.md', 'Options', SQL],
+    ['docs/stores/postgresql.md', 'Options', SQL, ['stores/sql/postgres/store.ts', 'PostgresOptions']],
+  ])('list every option: %s, %s', (page, heading, ...sources) => {
+    const options = sources.flatMap(([path, type]) => [...members(path, type).keys()])
+    expect(table(page, heading).map(([option]) => plain(option))).toEqual(options)
   })
 
-  it('lists the presets', () => {
-    expect(table(page, 'Manager options').length).toBeGreaterThan(10)
+  it('show the defaults of the manager and of the cookie, and the presets', () => {
+    const page = 'docs/options.md'
+    const rows = new Map(table(page, 'Manager options').map(([option, ...cells]) => [plain(option), cells]))
+    for (const [option, [shown]] of rows) {
+      const value = (DEFAULTS as Record<string, unknown>)[option]
+      // Told in words: its default follows idleTimeout.
+      if (value !== undefined && option !== 'touchInterval')
+        expect(`${option} ${plain(shown)}`).toBe(`${option} ${inspect(value).replace('_', '')}`)
+    }
+    expect(rows.get('limit')![1]).toContain(`is \`'${DEFAULTS.onLimit}'\` or`)
+    expect(new Map(table(page, 'Cookie options').map(([option, shown]) => [plain(option), plain(shown)]))).toEqual(
+      members('src/visits/cookie.ts', 'CookieOptions'),
+    )
     const shown = [...read(page).matchAll(/^\| `(\w+)` \| `'(\w+)'` \| `'(\w+)'` \|/gm)].map(match => match.slice(1, 4))
     expect(shown).toEqual(
       Object.entries(presets).map(([name, { idleTimeout, absoluteTimeout }]) => [name, idleTimeout, absoluteTimeout]),
     )
-  })
-
-  it('lists every option of nodeVisits', () => {
-    const options = [
-      ...members('src/visits/setup.ts', 'VisitOptions'),
-      ...members('src/visits/secure.ts', 'SecureOptions'),
-    ]
-    expect(table(page, 'Options of nodeVisits').map(([option]) => plain(option))).toEqual(options.map(([name]) => name))
-  })
-
-  it('lists every option of the cookie, with its default', () => {
-    const options = members('src/visits/cookie.ts', 'CookieOptions')
-    expect(table(page, 'Cookie options').map(([option, shown]) => [plain(option), plain(shown)])).toEqual([...options])
-  })
-
-  it.each([
-    ['memory', 'stores/memory/store.ts', 'MemoryStoreOptions'],
-    ['redis', 'stores/redis/store.ts', 'RedisStoreOptions'],
-  ])('has beside it the page of the %s store, which lists that store’s options', (name, path, type) => {
-    expect(table(`docs/stores/${name}.md`, 'Options').map(([option]) => plain(option))).toEqual([
-      ...members(path, type).keys(),
-    ])
   })
 })
 
@@ -174,39 +167,20 @@ describe('the tables of all pages', () => {
 /** What a column of calls names: `get({ touch })` is get. */
 const methodsIn = (rows: string[][]) => [...new Set(rows.flatMap(([cell]) => cell!.match(/(?<=`)\w+(?=[(`])/g) ?? []))]
 
-describe('the other tables', () => {
-  it.each([
-    ['docs/connect.md', 'Options', [['src/connect/options.ts', 'ConnectStoreOptions']]],
-    ['docs/stores/mysql.md', 'Options', [['stores/sql/base/schema.ts', 'SqlStoreOptions']]],
-    ['docs/stores/sqlite.md', 'Options', [['stores/sql/base/schema.ts', 'SqlStoreOptions']]],
+describe('the tables of methods', () => {
+  it.each<[page: string, heading: string, path: string, type: string, beside: readonly string[]]>([
     [
-      'docs/stores/postgresql.md',
-      'Options',
-      [
-        ['stores/sql/base/schema.ts', 'SqlStoreOptions'],
-        ['stores/sql/postgres/store.ts', 'PostgresOptions'],
-      ],
+      'docs/stores/your-own.md',
+      'The contract',
+      'src/contract/store.ts',
+      'Store',
+      ['sweep', 'scan', 'count', 'shard', 'close'],
     ],
-  ] as const)('of options in %s, under %s, are complete', (page, heading, sources) => {
-    const options = sources.flatMap(([path, type]) => [...members(path, type).keys()])
-    expect(table(page, heading).map(([option]) => plain(option))).toEqual(options)
-  })
-
-  it('name every method of a store', () => {
-    const verbs = methodsIn(table('docs/stores/your-own.md', 'The contract'))
-    const optional = ['sweep', 'scan', 'count', 'shard', 'close']
-    expect([...verbs, ...optional]).toEqual(methods('src/contract/store.ts', 'Store'))
-  })
-
-  it('name every method of a visit', () => {
-    const verbs = methodsIn(table('docs/methods.md', 'Of a visit')).filter(
-      verb => verb !== 'headers' && verb !== 'cookies',
-    )
-    expect(verbs.sort()).toEqual(methods('src/visits/types.ts', 'Visit').sort())
-  })
-
-  it('name every method of the manager', () => {
-    const verbs = methodsIn(table('docs/methods.md', 'Of a manager'))
-    expect(verbs.sort()).toEqual(methods('src/manager/manager.ts', 'SessionManager').sort())
+    ['docs/methods.md', 'Of a visit', 'src/visits/types.ts', 'Visit', []],
+    ['docs/methods.md', 'Of a manager', 'src/manager/manager.ts', 'SessionManager', []],
+  ])('name every one: %s, %s', (page, heading, path, type, beside) => {
+    // Beside the methods of a visit stand two properties.
+    const named = methodsIn(table(page, heading)).filter(name => name !== 'headers' && name !== 'cookies')
+    expect([...named, ...beside].sort()).toEqual(methods(path, type).sort())
   })
 })

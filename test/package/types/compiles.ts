@@ -3,24 +3,17 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import {
   type Change,
-  type Duration,
   type Login,
-  presets,
   type Redeemed,
   type Session,
-  SessionError,
   type SessionEvent,
-  type SessionId,
   type SessionInfo,
-  type SessionKey,
   SessionManager,
   type SessionOf,
   type SessionOptions,
   type SessionRef,
-  SessionStoreError,
   type Store,
   sessionId,
-  stringify,
   type User,
   type UserId,
   type UserIdInput,
@@ -188,59 +181,6 @@ export async function typesByTheirNamesAlone() {
   return [await sessions.get(current), infos, recalled, fetchVisit, new SessionManager(settings)]
 }
 
-export function aHandlerTakesAnySession(session: Session<object, 'bigint'>): string {
-  return stringify({ id: session.user?.id, name: session.user?.name })
-}
-
-export function durations(minutes: number): Duration[] {
-  return ['500ms', '1.5h', '30m', `${minutes}m`, '400d']
-}
-
-export const options = new SessionManager({
-  store,
-  ...presets.aal2,
-  touchInterval: '1m',
-  storeTimeout: '2s',
-  limit: { max: 5, onLimit: 'refuse' },
-  rememberFor: '30d',
-  sweepInterval: false,
-  getPasswordVersion: async userId => Number(userId % 2n),
-  onEvent: event => describe(event),
-  now: () => Date.now(),
-})
-
-function describe(event: SessionEvent<'bigint'>): string {
-  switch (event.type) {
-    case 'destroyed':
-      return `${event.reason} ${event.key}`
-    case 'invalidated':
-      return `${event.userId + 1n} ${event.count}`
-    case 'store-error':
-      return event.error.operation
-    case 'regenerated':
-      return event.oldKey
-    default:
-      return event.type
-  }
-}
-
-export function errors(error: unknown): string | null {
-  if (error instanceof SessionStoreError) {
-    same<'not-applied' | 'unknown', typeof error.outcome>(true)
-    return error.operation
-  }
-  if (error instanceof SessionError) return error.code === 'ERR_SESSION_CSRF' ? null : `${error.status}`
-  return null
-}
-
-export function keysAndIds(session: UserSession<object, 'bigint'>, info: SessionInfo<object, 'bigint'>) {
-  const key: SessionKey = info.key
-  const text: string = key
-  const id: SessionId = session.secret
-  const plain: SessionId | null = sessionId('from a cookie')
-  return [text, id, plain, new SessionCookie({ sameSite: 'strict' }).serialize(session)]
-}
-
 export class ThirdPartyStore implements Store {
   readonly #memory: Store = new MemoryStore()
   create = this.#memory.create.bind(this.#memory)
@@ -254,11 +194,6 @@ export class ThirdPartyStore implements Store {
 }
 
 export const conformance = () => testStore(it, () => new ThirdPartyStore())
-
-export async function disposal() {
-  await using sessions = new SessionManager({ store })
-  return sessions.namespace('tenant-1').list(42)
-}
 
 export function storesForMiddleware() {
   const sessions = new SessionManager({ store, initial: () => ({ cart: [] as string[] }) })

@@ -3,14 +3,15 @@ import type { EventEmitter } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import type mysql from 'mysql2/promise'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { soon, within } from '../../support/deadlines.ts'
 import { failure, survive } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type MariadbServer, startMariadb } from '../../support/services/mariadb.ts'
+import { startMariadb } from '../../support/services/mariadb.ts'
 import { until } from '../../support/services/process.ts'
-import { type FaultProxy, startProxy } from '../../support/services/proxy.ts'
-import { type Locks, locksOfMariadb } from '../locks.ts'
+import { mariadbOf } from '../databases.ts'
+import { locksOfMariadb } from '../locks.ts'
+import { proxiedMariadb } from '../proxied.ts'
 import { NOW, newKey, newWriteId, record } from '../records.ts'
 
 const call = () => ({ now: NOW, deadline: soon() })
@@ -23,23 +24,10 @@ const farewell = (errno: number, message: string) => {
 }
 
 describeEngine('mariadb', 'a connection of mysql2', () => {
-  let server: MariadbServer
-  let proxy: FaultProxy
-  let locks: Locks
-  beforeAll(async () => {
-    server = await startMariadb()
-    proxy = await startProxy(server.port)
-    locks = locksOfMariadb(server.pool())
-    await new MysqlStore(server.pool()).migrate()
-  })
-  afterAll(async () => {
-    await proxy?.stop()
-    await server?.stop()
-  })
-  const uri = () => server.url().replace(String(server.port), String(proxy.port))
+  const own = mariadbOf(proxiedMariadb)
 
   it('keeps the wait_timeout that the application has set meanwhile', async () => {
-    const pool = server.pool({ connectionLimit: 1 })
+    const pool = own.server.pool({ connectionLimit: 1 })
     const store = new MysqlStore(pool)
     await store.read(newKey(), call())
     await pool.query('SET SESSION wait_timeout = 77')
@@ -52,9 +40,9 @@ describeEngine('mariadb', 'a connection of mysql2', () => {
     survive(async () => {
       // The end of the OK packet: the schema is now 'test'.
       const ready = Buffer.from('\x07\x01\x05\x04test')
-      const store = new MysqlStore(server.pool({ uri: uri(), connectionLimit: 1 }))
+      const store = new MysqlStore(own.server.pool({ uri: own.server.proxiedUrl(), connectionLimit: 1 }))
       for (let i = 0; i < 3; i++) {
-        proxy.endAfter(ready, farewell(1053, '#08S01Server shutdown in progress'))
+        own.server.proxy.endAfter(ready, farewell(1053, '#08S01Server shutdown in progress'))
         await failure(store.read(newKey(), call()))
       }
       expect(await store.read(newKey(), call())).toBe(null)
@@ -64,10 +52,10 @@ describeEngine('mariadb', 'a connection of mysql2', () => {
     survive(async () => {
       const sockets: Socket[] = []
       const stream = () => {
-        sockets.push(connect(proxy.port, '127.0.0.1'))
+        sockets.push(connect(own.server.proxy.port, '127.0.0.1'))
         return sockets.at(-1)
       }
-      const pool = server.pool({ connectionLimit: 1, stream })
+      const pool = own.server.pool({ connectionLimit: 1, stream })
       let errors = 0
       pool.on('connection', connection =>
         // The first error. mysql2's own listener is gone after it.
@@ -80,7 +68,7 @@ describeEngine('mariadb', 'a connection of mysql2', () => {
       await store.read(newKey(), call())
       // What MySQL 8 says before it closes an idle connection; MariaDB says nothing.
       const idle = farewell(4031, '#HY000The client was disconnected by the server because of inactivity.')
-      proxy.endAfter(Buffer.from([0xfe, 0, 0, 2, 0]), idle)
+      own.server.proxy.endAfter(Buffer.from([0xfe, 0, 0, 2, 0]), idle)
       await Promise.resolve(store.read(newKey(), call())).catch(() => {})
       await until('the first error', async () => expect(errors).toBe(1))
       expect(await store.read(newKey(), call())).toBe(null)
@@ -88,16 +76,16 @@ describeEngine('mariadb', 'a connection of mysql2', () => {
 
   it('leaves no given-up statement at a server that has only just started, and counts its life in whole seconds', async () => {
     const one = record({ userId: '93' })
-    const before = new MysqlStore(server.pool({ connectionLimit: 1 }))
+    const before = new MysqlStore(own.server.pool({ connectionLimit: 1 }))
     await before.create(one, call())
-    await server.kill()
-    await server.restart()
-    const store = new MysqlStore(server.pool())
-    const release = await locks.hold(rowOf(one.key))
+    await own.server.kill()
+    await own.server.restart()
+    const store = new MysqlStore(own.server.pool())
+    const release = await own.locks.hold(rowOf(one.key))
     // It says 0 for all of its first second.
     for (let turn = 0; turn < 4; turn++) {
       await failure(store.update(one.key, 1, edit, { now: NOW, deadline: within(200) }))
-      await locks.nothingWaits()
+      await own.locks.nothingWaits()
     }
     await release()
   })
@@ -108,11 +96,11 @@ describeEngine('mariadb', 'a connection of mysql2', () => {
     const elsewhere = locksOfMariadb(toOther)
     try {
       await new MysqlStore(toOther).migrate()
-      const pool = server.pool({ uri: uri(), connectionLimit: 2 })
+      const pool = own.server.pool({ uri: own.server.proxiedUrl(), connectionLimit: 2 })
       const store = new MysqlStore(pool)
       const one = record({ userId: '90' })
       await store.create(one, call())
-      const release = await locks.hold(rowOf(one.key))
+      const release = await own.locks.hold(rowOf(one.key))
       // The number that the server gave to our connection, given to a stranger's at the other server.
       const [[row]] = await pool.query<mysql.RowDataPacket[]>('SELECT CONNECTION_ID() AS id')
       const crowd = other.pool({ connectionLimit: 500 })
@@ -126,7 +114,7 @@ describeEngine('mariadb', 'a connection of mysql2', () => {
       await same.create(record({ key: one.key, userId: '91' }), call())
       const free = await elsewhere.hold(rowOf(one.key))
       const kept = same.update(one.key, 1, edit, call())
-      proxy.redirect(other.port)
+      own.server.proxy.redirect(other.port)
       await failure(store.update(one.key, 1, edit, { now: NOW, deadline: within(300) }))
       // Both are there once the one is free that was made in place of ours.
       for (const each of await Promise.all([pool.getConnection(), pool.getConnection()])) each.release()
@@ -135,7 +123,7 @@ describeEngine('mariadb', 'a connection of mysql2', () => {
       expect(await kept).toBe('updated')
       await release()
     } finally {
-      proxy.redirect(server.port)
+      own.server.proxy.redirect(own.server.port)
       await other.stop()
     }
   })

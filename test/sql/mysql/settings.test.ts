@@ -1,29 +1,27 @@
 // Settings of a server, and of the application's pool, that change what a statement means or how its rows come.
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import type mysql from 'mysql2/promise'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { soon, within } from '../../support/deadlines.ts'
 import { failure } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type MariadbServer, startMariadb } from '../../support/services/mariadb.ts'
+import { startMariadb } from '../../support/services/mariadb.ts'
+import { mariadbOf } from '../databases.ts'
 import { isExact } from '../exact.ts'
 import { NOW, record } from '../records.ts'
 
 const call = () => ({ now: NOW, deadline: soon() })
 
 describeEngine('mariadb', 'settings of MariaDB and of mysql2', () => {
-  let server: MariadbServer
+  const own = mariadbOf(startMariadb)
   let usual: MysqlStore
-  beforeAll(async () => {
-    server = await startMariadb()
-    usual = new MysqlStore(server.pool())
-    await usual.migrate()
+  beforeAll(() => {
+    usual = new MysqlStore(own.admin)
   })
-  afterAll(() => server?.stop())
 
   /** A store over connections that have run this first. */
   const after = (sql: string, options: mysql.PoolOptions = {}, table = {}) => {
-    const pool = server.pool({ connectionLimit: 2, ...options })
+    const pool = own.server.pool({ connectionLimit: 2, ...options })
     pool.on('connection', connection => connection.query(sql))
     return new MysqlStore(pool, table)
   }
@@ -60,11 +58,11 @@ describeEngine('mariadb', 'settings of MariaDB and of mysql2', () => {
     ['joins the names of table and column', { nestTables: '_' }],
     ['counts changed rows instead of found ones', { flags: ['-FOUND_ROWS'] }],
   ])('a pool that %s changes nothing', async (_, options) =>
-    isExact(await migrated(new MysqlStore(server.pool(options), ofItsOwn()))),
+    isExact(await migrated(new MysqlStore(own.server.pool(options), ofItsOwn()))),
   )
 
   it('a pool of mysql2 with callbacks changes nothing', async () =>
-    isExact(await migrated(new MysqlStore(server.pool().pool as never, ofItsOwn()))))
+    isExact(await migrated(new MysqlStore(own.server.pool().pool as never, ofItsOwn()))))
 
   it.each([
     "time_zone = '-05:00'",
@@ -79,15 +77,15 @@ describeEngine('mariadb', 'settings of MariaDB and of mysql2', () => {
     'a database of the collation %s changes nothing',
     async collation => {
       const charset = collation.split('_')[0]
-      await server.pool().query(`CREATE DATABASE \`${collation}\` CHARACTER SET ${charset} COLLATE ${collation}`)
-      await isExact(await migrated(new MysqlStore(server.pool({ uri: server.url({ database: collation }) }))))
+      await own.server.pool().query(`CREATE DATABASE \`${collation}\` CHARACTER SET ${charset} COLLATE ${collation}`)
+      await isExact(await migrated(new MysqlStore(own.server.pool({ uri: own.server.url({ database: collation }) }))))
     },
   )
 
   it.each(['CHAIN', 'RELEASE'])(
     'with completion_type = %s a transaction leaves its connection as it was',
     async type => {
-      const pool = server.pool({ connectionLimit: 1 })
+      const pool = own.server.pool({ connectionLimit: 1 })
       await pool.query(`SET completion_type = '${type}'`)
       const id = async () => ((await pool.query('SELECT CONNECTION_ID() AS id')) as any)[0][0].id
       const before = await id()
@@ -103,7 +101,7 @@ describeEngine('mariadb', 'settings of MariaDB and of mysql2', () => {
   )
 
   it('where the server takes no writes any more, the connection is closed: the next may lead to another server', async () => {
-    const pool = server.pool({ connectionLimit: 1 })
+    const pool = own.server.pool({ connectionLimit: 1 })
     const store = new MysqlStore(pool)
     await pool.query('SET SESSION tx_read_only = 1')
     const one = record({ userId: '402' })
@@ -117,7 +115,7 @@ describeEngine('mariadb', 'settings of MariaDB and of mysql2', () => {
     'with %s all is refused, and how to mend it',
     async how => {
       const isOption = how.startsWith('charset')
-      const store = isOption ? new MysqlStore(server.pool({ charset: 'latin1' })) : after(how)
+      const store = isOption ? new MysqlStore(own.server.pool({ charset: 'latin1' })) : after(how)
       const mend = /speak (latin1|utf8mb3), and names would come back changed: createPool\(\{ charset: 'utf8mb4' \}\)/
       await expect(store.migrate()).rejects.toThrow(mend)
       await expect(store.isMigrated()).rejects.toThrow(mend)
@@ -126,10 +124,10 @@ describeEngine('mariadb', 'settings of MariaDB and of mysql2', () => {
   )
 
   it('after a write that the server refused as read-only no read is answered until it is a primary', async () => {
-    const admin = server.pool({ connectionLimit: 1 })
+    const admin = own.server.pool({ connectionLimit: 1 })
     await admin.query("CREATE USER app@'%'")
     await admin.query("GRANT SELECT, INSERT, UPDATE, DELETE ON *.* TO app@'%'")
-    const store = new MysqlStore(server.pool({ user: 'app', password: '', connectionLimit: 2 }))
+    const store = new MysqlStore(own.server.pool({ user: 'app', password: '', connectionLimit: 2 }))
     const one = record({ userId: '403' })
     const short = () => ({ now: NOW, deadline: within(2000) })
     await store.create(one, call())
@@ -164,7 +162,7 @@ describeEngine('mariadb', 'settings of MariaDB and of mysql2', () => {
   })
 
   it('where EMPTY_STRING_IS_NULL is set later, a read ends no session, and finds it', async () => {
-    const pool = server.pool({ connectionLimit: 1 })
+    const pool = own.server.pool({ connectionLimit: 1 })
     const store = new MysqlStore(pool)
     await store.read(record().key, call())
     await pool.query(EMPTY_IS_NULL)

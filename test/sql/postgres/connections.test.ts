@@ -1,43 +1,25 @@
 // Connections of pg that end, or whose statement was given up.
 import { PostgresStore } from 'coatcheck/stores/postgres'
-import type pg from 'pg'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { soon, within } from '../../support/deadlines.ts'
 import { failure, survive } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
 import { until } from '../../support/services/process.ts'
-import { type FaultProxy, startProxy } from '../../support/services/proxy.ts'
-import { locksOfPostgres } from '../locks.ts'
+import { postgresOf } from '../databases.ts'
+import { proxiedPostgres } from '../proxied.ts'
 import { NOW, newKey, record } from '../records.ts'
 
 describeEngine('postgresql', 'a connection of pg', () => {
-  let server: PostgresServer
-  let proxy: FaultProxy
-  let admin: pg.Pool
-  beforeAll(async () => {
-    server = await startPostgres()
-    proxy = await startProxy(server.port)
-    admin = server.pool()
-    await new PostgresStore(admin).migrate()
-  })
-  afterAll(async () => {
-    await proxy?.stop()
-    await server?.stop()
-  })
+  const own = postgresOf(proxiedPostgres)
   const openPool = (max: number, name = '') =>
-    server.pool({
-      connectionString: server.url().replace(String(server.port), String(proxy.port)),
-      max,
-      application_name: name,
-    })
+    own.server.pool({ connectionString: own.server.proxiedUrl(), max, application_name: name })
 
   it('is not given back when its statement was given up: a cancel that comes late would meet the next statement', async () => {
     const pool = openPool(1)
     const store = new PostgresStore(pool)
     const pid = async () => (await pool.query('SELECT pg_backend_pid() AS pid')).rows[0].pid
     const before = await pid()
-    const release = await locksOfPostgres(admin).hold()
+    const release = await own.locks.hold()
     await failure(store.read(newKey(), { now: NOW, deadline: within(100) }))
     expect(await pid()).not.toBe(before)
     await release()
@@ -52,12 +34,12 @@ describeEngine('postgresql', 'a connection of pg', () => {
     const before = await pid()
     const held = record({ userId: '7903' })
     await store.create(held, { now: NOW })
-    await admin.query(`CREATE TABLE holding (id text COLLATE "C" REFERENCES ${table} (id))`)
-    await admin.query('INSERT INTO holding VALUES ($1)', [held.key])
+    await own.admin.query(`CREATE TABLE holding (id text COLLATE "C" REFERENCES ${table} (id))`)
+    await own.admin.query('INSERT INTO holding VALUES ($1)', [held.key])
     const logOut = (userId: string, deadline: number) =>
       store.deleteUser(userId, { minPasswordVersionUntil: NOW }, { now: NOW, deadline })
     await logOut('7904', within(5000))
-    proxy.slow(100)
+    own.server.proxy.slow(100)
     try {
       const begun = performance.now()
       await logOut('7904', within(5000))
@@ -68,7 +50,7 @@ describeEngine('postgresql', 'a connection of pg', () => {
         expect(await pid()).toBe(before)
       }
     } finally {
-      proxy.slow(0)
+      own.server.proxy.slow(0)
     }
   })
 
@@ -81,11 +63,11 @@ describeEngine('postgresql', 'a connection of pg', () => {
       ended.write(fields, 5, 'latin1')
       const store = new PostgresStore(openPool(1))
       for (let i = 0; i < 3; i++) {
-        proxy.endAfter(ready, ended)
+        own.server.proxy.endAfter(ready, ended)
         // Nobody knows whether the statement has arrived.
         await failure(store.touch(newKey(), NOW, NOW, { now: NOW, deadline: soon() }))
       }
-      proxy.endAfter(ready, ended)
+      own.server.proxy.endAfter(ready, ended)
       // A read is repeated on another connection.
       expect(await store.read(newKey(), { now: NOW, deadline: soon() })).toBe(null)
     }))
@@ -99,7 +81,7 @@ describeEngine('postgresql', 'a connection of pg', () => {
       expect(pool.listenerCount('error')).toBe(1)
       await Promise.all([store.read(newKey(), { now: NOW }), another.read(newKey(), { now: NOW })])
       expect(pool.idleCount).toBe(2)
-      const ended = await admin.query(
+      const ended = await own.admin.query(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'idle'",
       )
       expect(ended.rowCount).toBe(2)

@@ -2,40 +2,33 @@
 import type { EventEmitter } from 'node:events'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { soon, within } from '../../support/deadlines.ts'
 import { failure } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+import { startPostgres } from '../../support/services/postgres.ts'
+import { postgresOf } from '../databases.ts'
 import { isExact } from '../exact.ts'
-import { locksOfPostgres } from '../locks.ts'
 import { NOW, record } from '../records.ts'
 
 const call = () => ({ now: NOW, deadline: soon() })
 
 describeEngine('postgresql', 'settings of PostgreSQL and of pg', () => {
-  let server: PostgresServer
-  let admin: pg.Pool
+  const own = postgresOf(startPostgres)
   let tables = 0
-  beforeAll(async () => {
-    server = await startPostgres()
-    admin = server.pool()
-    await new PostgresStore(admin).migrate()
-  })
-  afterAll(() => server?.stop())
 
   it.each<[string, pg.PoolConfig]>([
     ['lets pg parse numbers', { types: { getTypeParser: () => Number.parseFloat as never } }],
     ['has the time zone of New York', { options: '-c timezone=America/New_York' }],
     ['has the time zone of Tokyo', { options: '-c timezone=Asia/Tokyo' }],
   ])('a pool that %s changes nothing', async (_, config) => {
-    const store = new PostgresStore(server.pool(config), { table: `sessions_${++tables}` })
+    const store = new PostgresStore(own.server.pool(config), { table: `sessions_${++tables}` })
     await store.migrate()
     await isExact(store)
   })
 
   it('a statement that its connection no longer knows is not prepared any more, as behind a pooler', async () => {
-    const pool = server.pool({ max: 1 })
+    const pool = own.server.pool({ max: 1 })
     const store = new PostgresStore(pool)
     await store.read(record().key, call())
     for (const use of [() => store.read(record().key, call()), () => store.create(record({ userId: '80' }), call())]) {
@@ -46,7 +39,7 @@ describeEngine('postgresql', 'settings of PostgreSQL and of pg', () => {
   })
 
   it('a connection that was made while the server took no writes is closed, and the next one writes', async () => {
-    const pool = server.pool({ max: 1 })
+    const pool = own.server.pool({ max: 1 })
     const store = new PostgresStore(pool)
     await pool.query('SET default_transaction_read_only = on')
     const one = record()
@@ -54,7 +47,7 @@ describeEngine('postgresql', 'settings of PostgreSQL and of pg', () => {
   })
 
   it('a primary that is read-only for maintenance goes on being read after a write that it refused', async () => {
-    const pool = server.pool({ max: 2 })
+    const pool = own.server.pool({ max: 2 })
     const store = new PostgresStore(pool)
     const one = record({ userId: '45' })
     await store.create(one, call())
@@ -64,7 +57,7 @@ describeEngine('postgresql', 'settings of PostgreSQL and of pg', () => {
       client.release()
     }
     // A connection that is made later takes no write.
-    const before = await admin.connect()
+    const before = await own.admin.connect()
     await before.query('ALTER ROLE postgres SET default_transaction_read_only = on')
     try {
       const short = { now: NOW, deadline: within(2000) }
@@ -78,10 +71,10 @@ describeEngine('postgresql', 'settings of PostgreSQL and of pg', () => {
   })
 
   it('a database or a client that does not speak UTF8 is refused by migrate and by a look, with the line to run', async () => {
-    await admin.query("CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
-    const latin = server.pool({ connectionString: server.url().replace(/[^/]*$/, 'latin') })
+    await own.admin.query("CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+    const latin = own.server.pool({ connectionString: own.server.url().replace(/[^/]*$/, 'latin') })
     // By the application: both drivers begin with UTF8.
-    const set = server.pool({ max: 1 })
+    const set = own.server.pool({ max: 1 })
     await set.query("SET client_encoding = 'LATIN1'")
     for (const [pool, mend] of [
       [latin, /LATIN1.*: CREATE DATABASE latin_utf8 ENCODING 'UTF8'/],
@@ -93,11 +86,11 @@ describeEngine('postgresql', 'settings of PostgreSQL and of pg', () => {
   })
 
   it('a logout by an old ID is told as one where the server refuses to forget what led to the session', async () => {
-    const store = new PostgresStore(admin)
+    const store = new PostgresStore(own.admin)
     const [one, next] = [record(), record()]
     await store.create(one, call())
     await store.replace(one.key, 1, next, { forward: { salt: '', until: NOW + 9e6 } }, call())
-    await admin.query(`
+    await own.admin.query(`
       CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$;
       CREATE TRIGGER refuse BEFORE DELETE ON coatcheck_sessions FOR EACH ROW WHEN (OLD.moved_to IS NOT NULL)
         EXECUTE FUNCTION refuse()`)
@@ -106,27 +99,27 @@ describeEngine('postgresql', 'settings of PostgreSQL and of pg', () => {
       expect(await store.read(next.key, call())).toBe(null)
       await expect(store.delete(one.key, call())).rejects.toMatchObject({ outcome: 'not-applied' })
     } finally {
-      await admin.query('DROP TRIGGER refuse ON coatcheck_sessions')
+      await own.admin.query('DROP TRIGGER refuse ON coatcheck_sessions')
     }
     expect(await store.delete(one.key, call())).toBe(false)
   })
 
   it('a statement that was prepared before an ALTER is prepared anew', async () => {
-    const store = new PostgresStore(server.pool({ max: 2 }))
+    const store = new PostgresStore(own.server.pool({ max: 2 }))
     const one = record({ userId: '43' })
     await store.create(one, call())
     const list = () => store.listUser('43', 'session', call())
     for (const collation of ['C', 'default']) {
       for (let time = 0; time < 3; time++) expect(await Promise.all([list(), list()])).toEqual([[one], [one]])
-      await admin.query(`ALTER TABLE coatcheck_sessions ALTER COLUMN user_name TYPE text COLLATE "${collation}"`)
+      await own.admin.query(`ALTER TABLE coatcheck_sessions ALTER COLUMN user_name TYPE text COLLATE "${collation}"`)
       expect(await Promise.all([list(), list()])).toEqual([[one], [one]])
     }
   })
 
   it('binary: true of a pool is refused by its name, and no list is empty for it', async () => {
-    const store = new PostgresStore(server.pool({ binary: true } as pg.PoolConfig))
+    const store = new PostgresStore(own.server.pool({ binary: true } as pg.PoolConfig))
     const one = record({ userId: '44' })
-    await new PostgresStore(admin).create(one, call())
+    await new PostgresStore(own.admin).create(one, call())
     for (const use of [
       () => store.create(record(), call()),
       () => store.read(one.key, call()),
@@ -138,7 +131,7 @@ describeEngine('postgresql', 'settings of PostgreSQL and of pg', () => {
   })
 
   it('a pool whose application wraps each client anew, and knows promises alone, gains no listener with each use', async () => {
-    const pool = server.pool({ max: 1 })
+    const pool = own.server.pool({ max: 1 })
     const connections = new Set<EventEmitter>()
     const wrapped = {
       async connect() {
@@ -159,14 +152,13 @@ describeEngine('postgresql', 'settings of PostgreSQL and of pg', () => {
   })
 
   it('with query_timeout of a pool nothing that was given up waits at the server', async () => {
-    const pool = server.pool({ max: 2, query_timeout: 50 })
+    const pool = own.server.pool({ max: 2, query_timeout: 50 })
     const store = new PostgresStore(pool)
     await store.read(record().key, call())
-    const locks = locksOfPostgres(admin)
-    const release = await locks.hold()
+    const release = await own.locks.hold()
     const error = await failure(store.read(record().key, { now: NOW, deadline: within(400) }))
     expect(error).toMatchObject({ cause: { message: 'the database did not answer in time' } })
-    await locks.nothingWaits().finally(release)
+    await own.locks.nothingWaits().finally(release)
     expect(await store.read(record().key, call())).toBe(null)
   })
 })

@@ -7,34 +7,27 @@ import { failure } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
 import { until } from '../../support/services/process.ts'
-import { type FaultProxy, startProxy } from '../../support/services/proxy.ts'
+import { postgresOf } from '../databases.ts'
+import { proxiedPostgres } from '../proxied.ts'
 import { NOW, record } from '../records.ts'
 
 const call = () => ({ now: NOW, deadline: soon() })
 const short = () => ({ now: NOW, deadline: within(1000) })
 
 describeEngine('postgresql', 'an address that leads to a standby', () => {
-  let primary: PostgresServer
+  const own = postgresOf(proxiedPostgres)
   let standby: PostgresServer
-  let address: FaultProxy
-  let atPrimary: pg.Pool
   let atStandby: pg.Pool
   beforeAll(async () => {
-    primary = await startPostgres()
-    atPrimary = primary.pool()
-    await new PostgresStore(atPrimary).migrate()
-    standby = await startPostgres({}, { standbyOf: primary.port })
+    standby = await startPostgres({}, { standbyOf: own.server.port })
     atStandby = standby.pool()
-    address = await startProxy(primary.port)
   })
-  afterAll(async () => {
-    await Promise.all([address?.stop(), standby?.stop()])
-    await primary?.stop()
-  })
+  afterAll(() => standby?.stop())
 
   it('shows no session that ended after the first write that it refused, and is used once it is promoted', async () => {
-    const pool = primary.pool({ max: 2, port: address.port, connectionString: undefined, user: 'postgres' })
-    const [store, elsewhere] = [new PostgresStore(pool), new PostgresStore(atPrimary)]
+    const address = own.server.proxy
+    const pool = own.server.pool({ max: 2, connectionString: own.server.proxiedUrl() })
+    const [store, elsewhere] = [new PostgresStore(pool), new PostgresStore(own.admin)]
     const one = record({ userId: '45' })
     expect(await store.create(one, call())).toBe('created')
     await until('the standby having it', async () =>

@@ -19,9 +19,7 @@ const run = (change: (draft: Data) => unknown) => {
 
 it.each<[string, (draft: Data) => unknown]>([
   ['a copy with a change', d => ({ ...d, n: d.n + 1 })],
-  ['a copy without one', d => ({ ...d })],
   ['a part of the keys', d => ({ n: d.n + 1 })],
-  ['an empty object', () => ({})],
   [
     'a copy, after an edit',
     d => {
@@ -29,11 +27,8 @@ it.each<[string, (draft: Data) => unknown]>([
       return { ...d, n: d.n + 1 }
     },
   ],
-  ['a structured clone', d => structuredClone(d)],
   ['a filtered list', d => d.tags.filter(tag => tag === 'a')],
-  ['a mapped list', d => d.queue.map(item => ({ ...item, id: 0 }))],
   ['a copy of a part', d => ({ ...d.deep })],
-  ['an object without a prototype', d => Object.assign(Object.create(null), d)],
   ['an instance', () => new Map()],
   ['a function', d => () => d],
 ])('%s would be lost: a TypeError says what to do', (_, change) => {
@@ -45,25 +40,11 @@ it.each<[string, (draft: Data) => unknown]>([
 
 it.each<[string, (draft: Data) => unknown, Partial<Data>]>([
   ['n++', d => d.n++, { n: 2 }],
-  ['n += 1', d => (d.n += 1), { n: 2 }],
-  ['push', d => d.tags.push('c'), { tags: ['a', 'b', 'c'] }],
   ['push of an object', d => d.queue.push({ id: 3 }), { queue: [{ id: 1 }, { id: 2 }, { id: 3 }] }],
   ['pop of text', d => d.tags.pop(), { tags: ['a'] }],
-  ['shift of an object', d => d.queue.shift(), { queue: [{ id: 2 }] }],
-  ['splice', d => d.tags.splice(0, 1), { tags: ['b'] }],
   ['splice of objects', d => d.queue.splice(1), { queue: [{ id: 1 }] }],
-  ['sort', d => d.deep.list.sort(), { deep: { list: [1, 2, 3] } }],
   ['an assigned list', d => (d.tags = d.tags.filter(tag => tag === 'b')), { tags: ['b'] }],
   ['an assigned object', d => (d.deep = { list: [] }), { deep: { list: [] } }],
-  ['Object.assign', d => Object.assign(d, { n: 5 }), { n: 5 }],
-  [
-    'the draft',
-    d => {
-      d.n = 7
-      return d
-    },
-    { n: 7 },
-  ],
   [
     'a part of it',
     d => {
@@ -72,7 +53,6 @@ it.each<[string, (draft: Data) => unknown, Partial<Data>]>([
     },
     { deep: { list: [3, 1, 2, 4] } },
   ],
-  ['delete', d => delete (d as Partial<Data>).n, { n: undefined as never }],
   [
     'null',
     d => {

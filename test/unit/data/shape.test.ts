@@ -5,41 +5,26 @@ import { schemaOf } from '../../support/manager-kit.ts'
 
 const decode = (text: string) => JSON.parse(text) as unknown
 const shape = (options: object = {}) => new DataShape({ maxDataBytes: 16_384, ...options } as never)
-const resetOf = (text: string, options: object = {}) => shape(options).decode(text)
 
 describe('stored data that cannot be used begins anew, and the event says why', () => {
-  it('where the codec cannot read it, with what the codec said', () => {
-    const said = new Error('another key')
-    const codec = {
-      encode: JSON.stringify,
-      decode() {
-        throw said
-      },
-    }
-    const { data, reset } = resetOf('x', { codec, initial: () => ({ n: 1 }) })
-    expect(data).toEqual({ n: 1 })
-    expect([reset?.message, reset?.cause]).toEqual(['stored data cannot be decoded', said])
-  })
-
-  it.each(['null', '7', '"x"', '[1]'])('where it is %s, which is no object', text => {
-    const { data, reset } = resetOf(text)
-    expect(data).toEqual({})
-    expect(reset?.message).toBe('stored data is not an object')
-  })
-
-  it('where the schema refuses it, with what the schema said', () => {
-    const { data, reset } = resetOf('{"n":"x"}', { schema: z.object({ n: z.number().default(1) }) })
-    expect(data).toEqual({ n: 1 })
-    expect(reset?.message).toBe('stored data does not fit the schema')
-    expect(String(reset?.cause)).toContain('data.n: ')
-  })
-})
-
-it('data that is no object is refused before the codec sees it', () => {
-  for (const wrong of [null, undefined, 7, 'x', [1]]) {
-    const error = { code: 'ERR_SESSION_DATA', message: expect.stringMatching(/^data: expected an object, got /) }
-    expect(() => shape().encode(wrong)).toThrow(expect.objectContaining(error))
+  const fails = () => {
+    throw new Error('another key')
   }
+  const codec = { encode: JSON.stringify, decode: fails }
+  const initial = () => ({ n: 1 })
+  const schema = z.object({ n: z.number().default(1) })
+  it.each<[string, object, string, object, string]>([
+    ['the codec cannot read it', { codec, initial }, 'x', { n: 1 }, 'stored data cannot be decoded: another key'],
+    ...['null', '7', '"x"', '[1]'].map(
+      text =>
+        [`it is ${text}`, {}, text, {}, 'stored data is not an object'] as [string, object, string, object, string],
+    ),
+    ['the schema refuses it', { schema }, '{"n":"x"}', { n: 1 }, 'stored data does not fit the schema: data.n: '],
+  ])('where %s', (_, options, text, anew, why) => {
+    const { data, reset } = shape(options).decode(text)
+    expect(data).toEqual(anew)
+    expect([reset?.message, (reset?.cause as Error | undefined)?.message].join(': ')).toContain(why)
+  })
 })
 
 it('a codec that gives no sound text is refused, each time with the same code', () => {

@@ -12,39 +12,6 @@ import {
 import { durationUpTo } from '../../../src/text/duration.ts'
 import { quote } from '../../../src/text/quote.ts'
 
-interface Options {
-  store: string
-  idleTimeout?: string
-  absoluteTimeout?: string
-}
-const anything = () => {}
-const place: OptionsOf<Options> = {
-  where: 'SessionManager',
-  rules: { idleTimeout: anything, absoluteTimeout: anything, store: anything },
-  hints: { secret: 'no secret is needed' },
-}
-const check = (options: unknown) => () => checkOptions<Options>(place, options)
-
-it('takes the options that there are', () => {
-  expect(check({})).not.toThrow()
-  expect(check({ store: 1, idleTimeout: undefined })).not.toThrow()
-})
-
-it('names all that there are where one is misspelt', () => {
-  expect(check({ idletimeout: 1 })).toThrow(
-    'SessionManager: "idletimeout" is not an option (there are: idleTimeout, absoluteTimeout, store)',
-  )
-})
-
-it('says what to do instead of an option of another library', () => {
-  expect(check({ secret: 1 })).toThrow('SessionManager: "secret" is not an option; no secret is needed (there are')
-})
-
-it('refuses what is no object', () => {
-  for (const wrong of [null, 'x', 1, []])
-    expect(check(wrong)).toThrow(/^SessionManager: expected an object of options, got .+ \(there are: idleTimeout, /)
-})
-
 it('says what a value should be, and quotes it', () => {
   const wrong = (each: (value: unknown, name: string) => void, value: unknown) => () => each(value, 'limit.max')
   for (const [each, value, message] of [
@@ -69,13 +36,10 @@ it('says what a value should be, and quotes it', () => {
     expect(wrong(each, value)).toThrow(`limit.max: expected ${message}`)
   }
   for (const [each, value] of [
-    [aBoolean, false],
-    [aFunction, check],
     [oneOf('on', 'off'), 'off'],
     [wholeNumber(0, 100), 0],
     [wholeNumber(0, 100), 100],
     [durationUpTo('2m'), '120s'],
-    [listOf('names', oneOf('on')), []],
     [listOf('names', oneOf('on')), ['on']],
   ] as const)
     expect(wrong(each, value)).not.toThrow()
