@@ -12,7 +12,8 @@ import {
   steps,
 } from '../support/parallel.ts'
 
-const open = () => new MemoryStore()
+const store = new MemoryStore()
+const open = () => store
 const every = { all: 5000 }
 const LONG = process.env.COATCHECK_LONG === '1'
 

@@ -1,8 +1,7 @@
 // What a client can change: how text, numbers and long answers come through, which server a command goes to, and how the reads
 // of one turn share one. The rules in full are the suite's business (test/contract).
-import { createServer, type IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { createRequire } from 'node:module'
-import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { SessionManager } from 'coatcheck'
 import { modelTest } from 'coatcheck/custom-store/testing'
@@ -11,6 +10,7 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { createClient, RESP_TYPES } from 'redis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { listening } from '../support/listening.ts'
 import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from '../support/redis/clients.ts'
 import { redisForGroup } from '../support/redis/group.ts'
 import { call, recordOf } from '../support/redis/records.ts'
@@ -163,19 +163,11 @@ async function restFace(redis: Redis) {
       error => [400, { error: error.message }],
     )
   }
-  const server = createServer(async (request, response) => {
+  const { url, close } = await listening(async (request, response) => {
     const [status, body] = (await answer(request)) as [number, unknown]
     response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
-  }).listen(0, '127.0.0.1')
-  await new Promise(resolve => server.once('listening', resolve))
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    asked,
-    stop() {
-      server.closeAllConnections()
-      server.close()
-    },
-  }
+  })
+  return { url, asked, stop: close }
 }
 
 describeEngine('redis', 'the REST API of Upstash', () => {

@@ -1,12 +1,11 @@
 import { type Duration, SessionManager, type SessionStoreError } from 'coatcheck'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, type TestContext } from 'vitest'
 import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from '../support/redis/clients.ts'
 import { startBehindProxies, startPair } from '../support/redis/failures.ts'
 import { HOUR, writeId } from '../support/redis/records.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { until } from '../support/services/process.ts'
-import { startRedis } from '../support/services/redis.ts'
 
 const LONG = process.env.COATCHECK_LONG === '1'
 /** A release with a successor is asked for the two things that a client does by itself: to leave, and to connect anew. */
@@ -15,12 +14,7 @@ const clients = (...kinds: Record<string, unknown>[]) =>
   kinds.flatMap(kind => Object.keys(kind)).filter(name => isNewest(name) || !/5 (?:pool|cluster|sentinel)/.test(name))
 const ada = { user: { id: 'ada', name: 'Ada' } }
 const managerOver = ({ client }: Pick<OpenClient, 'client'>, storeTimeout: Duration = '1s') =>
-  new SessionManager({
-    store: new RedisStore(client),
-    userIds: 'string',
-    storeTimeout,
-    sweepInterval: false,
-  })
+  new SessionManager({ store: new RedisStore(client), userIds: 'string', storeTimeout, sweepInterval: false })
 const outcomeOf = (work: Promise<unknown>) => work.then(String, (error: SessionStoreError) => error)
 /** What a call answered, or how the cause of its error begins. */
 const said = (work: Promise<unknown>) => work.then(String, ({ cause }) => String(cause?.message).split(':')[0]!)
@@ -28,26 +22,50 @@ const refused = { outcome: 'not-applied', cause: { message: expect.stringMatchin
 const RIGHTS =
   '+get +mget +set +del +exists +type +pttl +pexpire +eval +evalsha +time +zadd +zrem +zrange +zrandmember +info +ping +hello +auth +client|setname'
 
+/** A client behind the address of a primary, and another of its replica, with managers over both. */
+async function behindPair(
+  name: string,
+  { onTestFinished }: TestContext,
+  { url = 'redis://', storeTimeout = '1s' }: { url?: string; storeTimeout?: Duration } = {},
+) {
+  const pair = await startPair()
+  // May not ask for the role.
+  const rights = ['ACL', 'SETUSER', 'coats', 'on', '>secret', '~coatcheck:*', ...RIGHTS.split(' ')]
+  for (const { cli } of [pair.old, pair.next]) expect(await cli(...rights)).toBe('OK')
+  const open = await STANDALONE[name]!(`${url}127.0.0.1:${pair.address.port}`)
+  const elsewhere = await STANDALONE['node-redis 6']!(pair.next.url)
+  const [sessions, others] = [managerOver(open, storeTimeout), managerOver(elsewhere)]
+  onTestFinished(async () => {
+    await Promise.all([sessions.close(), others.close(), open.close(), elsewhere.close()])
+    await pair.stop()
+  })
+  return { ...pair, client: open.client as any, sessions, others }
+}
+
+/** A client of servers behind proxies, and a manager over it. */
+async function behindProxies(name: string, { onTestFinished }: TestContext) {
+  const place = await startBehindProxies(name)
+  const sessions = managerOver(place)
+  onTestFinished(async () => {
+    await sessions.close()
+    await place.close()
+    await place.stop()
+  })
+  return { ...place, client: place.client as any, sessions }
+}
+
 describeEngine('redis', 'a connection of no use', () => {
   describe('whose primary became a replica', () => {
-    it.concurrent.each([
+    it.concurrent.for([
       ...clients(STANDALONE)
         .filter(isNewest)
         .map(name => [name, 'redis://'] as const),
       ['ioredis 6', 'redis://coats:secret@'] as const,
     ])(
       'shows no session that ended since the first refused write, and is left: %s as %s',
-      {
-        timeout: 90_000,
-      },
-      async (name, url) => {
-        const pair = await startPair()
-        // May not ask for the role.
-        const rights = ['ACL', 'SETUSER', 'coats', 'on', '>secret', '~coatcheck:*', ...RIGHTS.split(' ')]
-        for (const { cli } of [pair.old, pair.next]) expect(await cli(...rights)).toBe('OK')
-        const open = await STANDALONE[name]!(`${url}127.0.0.1:${pair.address.port}`)
-        const elsewhere = await STANDALONE['node-redis 6']!(pair.next.url)
-        const [sessions, others] = [managerOver(open, '500ms'), managerOver(elsewhere)]
+      { timeout: 90_000 },
+      async ([name, url], test) => {
+        const { sessions, others, ...pair } = await behindPair(name, test, { url, storeTimeout: '500ms' })
         const { secret } = await until('a login', () => sessions.create(ada))
         await pair.failOver()
         await until('a logout', () => others.destroy(secret))
@@ -78,39 +96,25 @@ describeEngine('redis', 'a connection of no use', () => {
         )
         expect(asked.reduce<number>((sum, count = 0) => sum + count, 0)).toBeLessThanOrEqual(connections)
         expect(connections).toBeLessThan(30)
-        await Promise.all([sessions.close(), others.close(), open.close(), elsewhere.close()])
-        await pair.stop()
       },
     )
 
     // One after the other: a client that needs three seconds for it is in an outage.
-    it.each(clients(STANDALONE))(
+    it.for(clients(STANDALONE))(
       'a login waits for the new one within its time: %s',
-      {
-        timeout: 60_000,
-      },
-      async name => {
-        const pair = await startPair()
-        const open = await STANDALONE[name]!(`redis://127.0.0.1:${pair.address.port}`)
-        const sessions = new SessionManager({
-          store: new RedisStore(open.client),
-          userIds: 'string',
-          storeTimeout: '30s',
-        })
+      { timeout: 60_000 },
+      async (name, test) => {
+        const { sessions, ...pair } = await behindPair(name, test, { storeTimeout: '30s' })
         await sessions.create(ada)
         await pair.failOver()
         pair.address.redirect(pair.next.port)
         const logins = await Promise.all(Array.from({ length: 20 }, () => sessions.create(ada)))
         expect(await Promise.all(logins.map(({ secret }) => sessions.get(secret)))).not.toContain(null)
-        await Promise.all([sessions.close(), open.close()])
-        await pair.stop()
       },
     )
 
-    it.concurrent('goes on reading through a wrapper, which can neither be left nor is asked', async () => {
-      const pair = await startPair()
-      const open = await STANDALONE['node-redis 6']!(`redis://127.0.0.1:${pair.address.port}`)
-      const { client } = open as unknown as { client: { sendCommand(args: string[]): Promise<unknown> } }
+    it.concurrent('goes on reading through a wrapper, which can neither be left nor is asked', async test => {
+      const { client, ...pair } = await behindPair('node-redis 6', test)
       const sendCommand = (args: string[]) => client.sendCommand(args)
       const sessions = managerOver({ client: { sendCommand, isOpen: true, isReady: true } as never })
       const { secret } = await until('a login', () => sessions.create(ada))
@@ -119,16 +123,13 @@ describeEngine('redis', 'a connection of no use', () => {
       expect(await sessions.get(secret)).toMatchObject(ada)
       expect(await pair.old.commandStats()).not.toHaveProperty('role')
       expect(pair.address.connections()).toBe(1)
-      await Promise.all([sessions.close(), open.close()])
-      await pair.stop()
+      await sessions.close()
     })
 
     it.concurrent('is left once in three seconds at most where roles change to and fro', {
       timeout: 60_000,
-    }, async () => {
-      const pair = await startPair()
-      const open = await STANDALONE['ioredis 6']!(`redis://127.0.0.1:${pair.address.port}`)
-      const sessions = managerOver(open, '250ms')
+    }, async test => {
+      const { sessions, ...pair } = await behindPair('ioredis 6', test, { storeTimeout: '250ms' })
       const { secret } = await until('a login', () => sessions.create(ada))
       const began = performance.now()
       for (let times = 0; times < 12; times++) {
@@ -140,23 +141,16 @@ describeEngine('redis', 'a connection of no use', () => {
       const most = 2 + (performance.now() - began) / 3000
       expect(pair.address.connections()).toBeLessThanOrEqual(most)
       await until('a login', () => sessions.create(ada), { timeout: 30_000 })
-      await Promise.all([sessions.close(), open.close()])
-      await pair.stop()
     })
 
-    it('asks again what was read before a write was refused, and answered behind it', async () => {
-      const server = await startRedis()
-      const [open, elsewhere] = await Promise.all([
-        STANDALONE['ioredis 6']!(server.url),
-        STANDALONE['node-redis 6']!(server.url),
-      ])
-      const [sessions, others] = [managerOver(open, '20s'), managerOver(elsewhere)]
+    it('asks again what was read before a write was refused, and answered behind it', async test => {
+      const { client, sessions, old } = await behindPair('ioredis 6', test, { storeTimeout: '20s' })
+      const elsewhere = await STANDALONE['node-redis 6']!(old.url)
       const { secret } = await sessions.create(ada)
-      const client = open.client as unknown as { call(...args: unknown[]): Promise<unknown> }
       const { call } = client
       const reads: unknown[] = []
       let isRefused = false
-      client.call = async (...args) => {
+      client.call = async (...args: unknown[]) => {
         if (String(args[0]).startsWith('EVAL') && !isRefused) {
           isRefused = true
           throw new Error('READONLY')
@@ -170,24 +164,20 @@ describeEngine('redis', 'a connection of no use', () => {
       }
       const read = sessions.get(secret)
       await until('its answer', () => expect(reads).toHaveLength(1))
-      await others.destroy(secret)
+      await managerOver(elsewhere).destroy(secret)
       const login = sessions.create(ada)
       expect(await read).toBe(null)
       expect(await sessions.get((await login).secret)).toMatchObject(ada)
-      await Promise.all([sessions.close(), others.close(), open.close(), elsewhere.close()])
-      await server.stop()
+      await elsewhere.close()
     })
   })
 
   describe('that is silent', () => {
-    it.concurrent.each(clients(STANDALONE, CLUSTER, SENTINEL))(
+    it.concurrent.for(clients(STANDALONE, CLUSTER, SENTINEL))(
       'is left, and a write without an answer is unknown: %s',
-      {
-        timeout: 90_000,
-      },
-      async name => {
-        const place = await startBehindProxies(name)
-        const sessions = managerOver(place)
+      { timeout: 90_000 },
+      async (name, test) => {
+        const { sessions, ...place } = await behindProxies(name, test)
         const store = new RedisStore(place.client, { allowEviction: true })
         const users = Array.from({ length: 6 }, (_, i) => ({ user: { id: `${i}`, name: 'Ada' } }))
         // Calls that had more time, and were answered, make nobody wait.
@@ -209,20 +199,14 @@ describeEngine('redis', 'a connection of no use', () => {
         if (name === 'node-redis 6')
           expect(outcomes[0]).toMatchObject({ cause: { message: expect.stringMatching(/silent/) } })
         expect(place.connections() - before).toBeLessThan(20)
-        await sessions.close()
-        await place.close()
-        await place.stop()
       },
     )
 
-    it.concurrent.each(['node-redis 6', 'ioredis 6'])(
+    it.concurrent.for(['node-redis 6', 'ioredis 6'])(
       'is left once while its server is stopped, and nothing is lost: %s',
-      {
-        timeout: 60_000,
-      },
-      async name => {
-        const place = await startBehindProxies(name)
-        const sessions = managerOver(place)
+      { timeout: 60_000 },
+      async (name, test) => {
+        const { sessions, ...place } = await behindProxies(name, test)
         const session = await until('a login', () => sessions.create({ ...ada, data: { n: 0 } }))
         const [server] = place.servers
         server!.pause()
@@ -256,43 +240,32 @@ describeEngine('redis', 'a connection of no use', () => {
         expect(n).toBeGreaterThanOrEqual(acknowledged)
         expect(n).toBeLessThanOrEqual(acknowledged + unknown)
         expect(place.connections()).toBe(2)
-        await sessions.close()
-        await place.close()
-        await place.stop()
       },
     )
 
-    it.concurrent.each(['node-redis 6', 'ioredis 6'])(
+    it.concurrent.for(['node-redis 6', 'ioredis 6'])(
       'is not taken for one that waits for others: %s',
-      {
-        timeout: 30_000,
-      },
-      async name => {
-        const place = await startBehindProxies(name)
-        const sessions = managerOver(place)
+      { timeout: 30_000 },
+      async (name, test) => {
+        const { sessions, ...place } = await behindProxies(name, test)
         const { secret } = await until('a login', () => sessions.create(ada))
-        const { client } = place as unknown as { client: Record<string, (...args: unknown[]) => Promise<unknown>> }
-        const blocked = name.startsWith('node') ? client.blPop!('nothing', 1) : client.blpop!('nothing', 1)
+        const blocked = name.startsWith('node') ? place.client.blPop('nothing', 1) : place.client.blpop('nothing', 1)
         const gets = Array.from({ length: 3 }, () => outcomeOf(sessions.get(secret)))
         expect(await blocked).toBe(null)
         await Promise.all(gets)
         expect(await sessions.get(secret)).not.toBe(null)
         expect(place.connections()).toBe(1)
-        await sessions.close()
-        await place.close()
-        await place.stop()
       },
     )
   })
 
   it.concurrent('is left alone while its server is away, and node-redis goes on by itself', {
     timeout: 60_000,
-  }, async () => {
-    const place = await startBehindProxies('node-redis 6')
-    const sessions = managerOver(place)
+  }, async test => {
+    const { sessions, ...place } = await behindProxies('node-redis 6', test)
     const { secret } = await until('a login', () => sessions.create(ada))
     let ends = 0
-    ;(place.client as unknown as { on(event: string, listener: () => void): void }).on('end', () => ends++)
+    place.client.on('end', () => ends++)
     const [server] = place.servers
     await server!.kill()
     const began = performance.now()
@@ -305,8 +278,5 @@ describeEngine('redis', 'a connection of no use', () => {
       await until('an answer', () => outcomeOf(sessions.get(secret)).then(a => (a === 'null' ? a : Promise.reject(a)))),
     ).toBe('null')
     expect(ends).toBe(0)
-    await sessions.close()
-    await place.close()
-    await place.stop()
   })
 })

@@ -1,7 +1,8 @@
 import { RedisStore } from 'coatcheck/stores/redis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { failure } from '../support/failure.ts'
 import { STANDALONE } from '../support/redis/clients.ts'
-import { T0 } from '../support/redis/records.ts'
+import { call, T0 } from '../support/redis/records.ts'
 import { failuresOf, leaked, PRIVATE } from '../support/scan.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { type FaultProxy, startProxy } from '../support/services/proxy.ts'
@@ -48,24 +49,18 @@ describeEngine('redis', 'an error of a Redis client that is logged', () => {
       await close()
     })
 
-    it('shows none where Redis repeats the arguments of a command that it does not know', async () => {
+    it('shows none where Redis repeats the arguments of a command that it does not know', async ({
+      onTestFinished,
+    }) => {
       const strict = await startRedis(['--rename-command', 'EVALSHA', ''])
-      try {
-        const { client, close } = await STANDALONE[name]!(strict.url)
-        const store = new RedisStore(client)
-        const [user] = PRIVATE
-        const error = await store
-          .deleteUser(user, { minPasswordVersionUntil: T0 }, { now: T0 })
-          .catch((error: unknown) => error)
-        expect(error).toMatchObject({
-          code: 'ERR_SESSION_STORE',
-          cause: { message: expect.stringMatching(/unknown command/) },
-        })
-        expect(leaked(error, PRIVATE)).toBeNull()
-        await close()
-      } finally {
-        await strict.stop()
-      }
+      onTestFinished(strict.stop)
+      const { client, close } = await STANDALONE[name]!(strict.url)
+      const error = await failure(
+        new RedisStore(client).deleteUser(PRIVATE[0], { minPasswordVersionUntil: T0 }, call()),
+      )
+      expect(error.cause).toMatchObject({ message: expect.stringMatching(/unknown command/) })
+      expect(leaked(error, PRIVATE)).toBeNull()
+      await close()
     })
   })
 })

@@ -1,12 +1,11 @@
 // Many requests at once: all of them have arrived before the first is handled, so that what they ask of the store is
 // asked for in one turn of the event loop.
-import { once } from 'node:events'
-import { Agent, createServer, request as send } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { Agent } from 'node:http'
 import { SessionError, type SessionManager, type Visit } from 'coatcheck'
 import { fetchVisits } from 'coatcheck/fetch'
 import { nodeVisits } from 'coatcheck/node'
 import type { Data } from './guarantee-kit.ts'
+import { listening, sender } from './listening.ts'
 
 export interface Reply {
   readonly status: number
@@ -33,7 +32,7 @@ async function overHttp(sessions: SessionManager<Data>, work: (crowd: Crowd) => 
   const visits = nodeVisits(sessions)
   let waiting: (() => void)[] = []
   let expected = 0
-  const server = createServer(async (request, response) => {
+  const { port, close } = await listening(async (request, response) => {
     await new Promise<void>(resolve => {
       if (waiting.push(resolve) < expected) return
       const all = waiting
@@ -44,34 +43,21 @@ async function overHttp(sessions: SessionManager<Data>, work: (crowd: Crowd) => 
     response.statusCode = status
     response.end(body)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
   const agent = new Agent({ keepAlive: true })
-  const one = (path: string, cookie: string) =>
-    new Promise<Reply>((resolve, reject) => {
-      const request = send({ port, host: '127.0.0.1', path, agent, headers: { cookie } })
-      request.on('error', reject).on('response', response => {
-        let body = ''
-        response.setEncoding('utf8').on('data', chunk => {
-          body += chunk
-        })
-        response.on('end', () =>
-          resolve({ status: response.statusCode!, body, cookies: response.headers['set-cookie'] ?? [] }),
-        )
-      })
-      request.end()
-    })
+  const ask = sender(port, agent)
   try {
     await work(requests => {
       expected = requests.length
-      return Promise.all(requests.map(({ path = '/', cookie }) => one(path, cookie)))
+      return Promise.all(
+        requests.map(async ({ path = '/', cookie: sent }) => {
+          const { status, body, cookies } = await ask(path, { headers: { cookie: sent } })
+          return { status, body, cookies }
+        }),
+      )
     })
   } finally {
     agent.destroy()
-    server.closeAllConnections()
-    server.close()
-    await once(server, 'close')
+    await close()
   }
 }
 

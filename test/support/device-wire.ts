@@ -1,12 +1,12 @@
 // Bound sessions over HTTP as a browser speaks it, for whatever server answers.
 import { once } from 'node:events'
-import { request as ask, createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { request as ask, type IncomingMessage, type RequestListener } from 'node:http'
 import type { Visit } from 'coatcheck'
 import { deviceState } from 'coatcheck/device-bound'
 import { afterEach, expect } from 'vitest'
 import { ADA, BOUND_COOKIE, challengeIn, REFRESH, REGISTER } from './device-client.ts'
 import { newDevice, refreshProof, registrationProof } from './device-key.ts'
+import { listening } from './listening.ts'
 
 /** What the page at this path answers; its name says what it does first. */
 export async function pageOf(visit: Visit, path: string): Promise<string> {
@@ -15,16 +15,15 @@ export async function pageOf(visit: Visit, path: string): Promise<string> {
   return JSON.stringify({ name: (await visit.get())?.user?.name ?? null, state: await deviceState(visit) })
 }
 
-const closing: Server[] = []
-afterEach(() => {
-  for (const server of closing.splice(0)) server.close().closeAllConnections()
+const open: (() => unknown)[] = []
+afterEach(async () => {
+  while (open.length > 0) await open.pop()!()
 })
 
 export async function served(handler: RequestListener): Promise<string> {
-  const server = createServer(handler)
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  closing.push(server)
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { url, close } = await listening(handler)
+  open.push(close)
+  return url
 }
 
 /** As a browser sends it: Node's fetch would add Sec-Fetch-Mode. */

@@ -1,13 +1,14 @@
-// A real node:http server around a handler, and a client that sends exactly the headers it is told to.
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http'
-import type { AddressInfo } from 'node:net'
+// Visits with and without a real node:http server around them.
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { SessionError, SessionManager, type SessionOptions, type Store } from 'coatcheck'
 import { openVisit, type VisitOptions, type VisitRequest } from 'coatcheck/custom-server'
 import { type NodeVisitsOptions, nodeVisits, type Visit } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach } from 'vitest'
+import { listening, type Send, sender } from './listening.ts'
 import { onlyHost } from './only-host.ts'
+
+export { type Reply, type Send, sender } from './listening.ts'
 
 export interface Data {
   cart?: string[]
@@ -87,17 +88,6 @@ export async function loggedIn(made: ReturnType<typeof makeSessions>, login: obj
   return { session, cookie, token }
 }
 
-export interface Reply {
-  readonly status: number
-  readonly headers: Record<string, string | string[] | undefined>
-  readonly cookies: string[]
-  readonly body: string
-}
-export type Send = (
-  path: string,
-  options?: { method?: string; headers?: Record<string, string | string[]>; body?: string },
-) => Promise<Reply>
-
 export type Handler = (visit: AnyVisit, request: IncomingMessage, response: ServerResponse) => unknown
 
 /** Errors become their status and code, as a framework would answer them. */
@@ -113,45 +103,14 @@ export function answerError(response: ServerResponse, error: unknown): void {
 export async function listen(
   handler: (request: IncomingMessage, response: ServerResponse) => unknown,
 ): Promise<{ port: number; send: Send }> {
-  const server = createServer((request, response) => {
+  const { port, close } = await listening((request, response) => {
     Promise.resolve()
       .then(() => handler(request, response))
       .catch(error => answerError(response, error))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  open.push(async () => {
-    server.closeAllConnections()
-    server.close()
-    await once(server, 'close')
-  })
+  open.push(close)
   return { port, send: sender(port) }
 }
-
-export const sender =
-  (port: number): Send =>
-  (path, { method = 'GET', headers = {}, body } = {}) =>
-    new Promise((resolve, reject) => {
-      const request = send({ port, host: '127.0.0.1', path, method, headers, agent: false })
-      request.on('error', reject)
-      request.on('response', response => {
-        let text = ''
-        response.setEncoding('utf8').on('data', chunk => {
-          text += chunk
-        })
-        response.on('error', reject)
-        response.on('end', () =>
-          resolve({
-            status: response.statusCode!,
-            headers: response.headers,
-            cookies: response.headers['set-cookie'] ?? [],
-            body: text,
-          }),
-        )
-      })
-      request.end(body)
-    })
 
 /** A server whose handler gets a visit of each request. */
 export async function serve(
@@ -160,8 +119,8 @@ export async function serve(
 ) {
   const made = makeSessions(options.manager)
   const visits = nodeVisits(made.sessions, options.edge)
-  const listening = await listen((request, response) => handler(visits.of(request, response), request, response))
-  return { ...made, ...listening, visits }
+  const served = await listen((request, response) => handler(visits.of(request, response), request, response))
+  return { ...made, ...served, visits }
 }
 
 /** The Cookie header that a browser would send after these Set-Cookie values. */

@@ -1,10 +1,8 @@
 // The same small service on each library that takes a store, as its own documentation sets it up: login, logout, and a
 // request that has read its session and waits before it writes. Express is here, the others in test/libraries.
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import express from 'express'
 import expressSession from 'express-session'
+import { listening } from '../listening.ts'
 
 export const SECRET = 'a secret that has more than thirty-two characters'
 
@@ -100,27 +98,11 @@ export const called = (verb: (callback: (error?: unknown) => void) => unknown): 
     verb(error => (error ? reject(error) : resolve()))
   })
 
+export { listening } from '../listening.ts'
+
 export interface Started {
   readonly port: number
   close(): Promise<unknown>
-}
-
-export async function listening(
-  listener: (request: IncomingMessage, response: ServerResponse) => unknown,
-): Promise<Started> {
-  const server = createServer(listener)
-  // On a busy machine a client may use a connection again in the moment in which it is closed as idle.
-  server.keepAliveTimeout = 60_000
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    port: (server.address() as AddressInfo).port,
-    close: async () => {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
-  }
 }
 
 export type Start = (store: any, gates: Gates, options?: object) => Promise<Started>

@@ -1,9 +1,9 @@
 // A private MariaDB for tests: its own folder and port, as the user mysql, since the server refuses root.
 import { execFileSync } from 'node:child_process'
-import { chownSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chownSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import mysql from 'mysql2/promise'
+import { memoryFolder } from './memory-folder.ts'
 import { account } from './postgres.ts'
 import { findBinary, freePort, type Running, start, startGuarded, until } from './process.ts'
 import { fromTemplate } from './template.ts'
@@ -72,7 +72,7 @@ export async function startMariadb(
   settings: Readonly<Record<string, string>> = {},
   { guarded = false }: { guarded?: boolean } = {},
 ): Promise<MariadbServer> {
-  const folder = mkdtempSync(join(tmpdir(), 'coatcheck-my-'))
+  const folder = memoryFolder('my')
   const as = account('mysql')
   if (as.uid !== undefined) chownSync(folder, as.uid, as.gid!)
   const data = join(folder, 'data')

@@ -1,11 +1,12 @@
 // A private PostgreSQL for tests: its own folder and port, as the user postgres, since the server refuses root.
 import { execFile, execFileSync } from 'node:child_process'
-import { chownSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir, userInfo } from 'node:os'
+import { chownSync, rmSync } from 'node:fs'
+import { userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import postgres from 'postgres'
+import { memoryFolder } from './memory-folder.ts'
 import { findBinary, freePort, type Running, start, startGuarded, until } from './process.ts'
 import { fromTemplate } from './template.ts'
 
@@ -100,7 +101,7 @@ export async function startPostgres(
   settings: Readonly<Record<string, string>> = {},
   { programs, guarded = false, standbyOf }: { programs?: PostgresPrograms; guarded?: boolean; standbyOf?: number } = {},
 ): Promise<PostgresServer> {
-  const folder = mkdtempSync(join(tmpdir(), 'coatcheck-pg-'))
+  const folder = memoryFolder('pg')
   const as = account('postgres')
   if (as.uid !== undefined) chownSync(folder, as.uid, as.gid!)
   const data = join(folder, 'data')

@@ -1,0 +1,46 @@
+// A server of node:http on a free port of this machine, and a client that sends exactly the headers it is told to.
+import { once } from 'node:events'
+import { type Agent, createServer, type RequestListener, type Server, request as send } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export interface Listening {
+  readonly server: Server
+  readonly port: number
+  readonly url: string
+  /** Ends its connections too. */
+  close(): Promise<unknown>
+}
+
+export async function listening(listener: RequestListener): Promise<Listening> {
+  const server = createServer(listener)
+  // On a busy machine a client may use a connection again in the moment in which it is closed as idle.
+  server.keepAliveTimeout = 60_000
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as AddressInfo
+  const close = () => {
+    server.close().closeAllConnections()
+    return once(server, 'close')
+  }
+  return { server, port, url: `http://127.0.0.1:${port}`, close }
+}
+
+export interface Reply {
+  readonly status: number
+  readonly headers: Record<string, string | string[] | undefined>
+  readonly cookies: string[]
+  readonly body: string
+}
+export type Send = (
+  path: string,
+  options?: { method?: string; headers?: Record<string, string | string[]>; body?: string },
+) => Promise<Reply>
+
+export const sender =
+  (port: number, agent: Agent | false = false): Send =>
+  async (path, { method = 'GET', headers = {}, body } = {}) => {
+    const request = send({ port, host: '127.0.0.1', path, method, headers, agent }).end(body)
+    const [response] = await once(request, 'response')
+    const text = Buffer.concat(await response.toArray()).toString()
+    const cookies = response.headers['set-cookie'] ?? []
+    return { status: response.statusCode, headers: response.headers, cookies, body: text }
+  }
