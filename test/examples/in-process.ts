@@ -16,10 +16,7 @@ export async function openService() {
     later: 0,
     /** Runs before a store call; what it throws, the store throws. */
     fault: null as ((method: string) => unknown) | null,
-    /** Runs when a password has been verified, before the service hears of it. */
-    verified: null as (() => unknown) | null,
   }
-  const { authenticate, ...users } = await openUsers(CHEAP)
   const store = new Proxy<Store>(new MemoryStore(), {
     get(target, name: keyof Store) {
       const method = target[name]
@@ -42,15 +39,7 @@ export async function openService() {
     now,
     sweepInterval: false,
   })
-  const held: typeof users & { authenticate: typeof authenticate } = {
-    ...users,
-    async authenticate(...credentials) {
-      const user = await authenticate(...credentials)
-      await at.verified?.()
-      return user
-    },
-  }
-  const server = createServer(createApp({ sessions, users: held })).listen(0, '127.0.0.1')
+  const server = createServer(createApp({ sessions, users: await openUsers(CHEAP) })).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const url = `http://127.0.0.1:${(server.address() as { port: number }).port}`
   return {

@@ -2,10 +2,9 @@
 import { stat, writeFile } from 'node:fs/promises'
 import type { BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
-import { Client, PASSWORD, startExample } from '../support/example-service.ts'
+import { Client, PASSWORD } from '../support/example-service.ts'
 import { openBrowser, profileFolder } from '../support/services/chromium.ts'
 import { describeEngine } from '../support/services/engines.ts'
-import { freePort } from '../support/services/process.ts'
 import { type InProcess, openService } from './in-process.ts'
 
 const MINUTE = 60_000
@@ -20,20 +19,16 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
   let page: Page
   const complaints: string[] = []
 
-  /** Messages of the console would be broken files, or what the policy refused. */
-  async function openPage(options: Parameters<typeof openBrowser>[1] = {}) {
-    browser = await openBrowser(profile.path, options)
+  beforeAll(async () => {
+    profile = await profileFolder()
+    browser = await openBrowser(profile.path)
     browser.setDefaultTimeout(20_000)
     page = await browser.newPage()
+    // Messages of the console would be broken files, or what the policy refused.
     page.on('pageerror', error => complaints.push(String(error)))
     page.on('console', message => {
       if (message.type() === 'error' && !/status of (401|503)/.test(message.text())) complaints.push(message.text())
     })
-  }
-
-  beforeAll(async () => {
-    profile = await profileFolder()
-    await openPage()
   })
   afterAll(async () => {
     await browser?.close()
@@ -54,12 +49,11 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
   })
 
   /** By keyboard alone: the name has the focus when the page opens. */
-  async function logIn(password = PASSWORD, { remember = false } = {}) {
+  async function logIn(password = PASSWORD) {
     await page.keyboard.type('ada')
     await page.keyboard.press('Tab')
     await page.keyboard.type(password)
     await page.keyboard.press('Tab')
-    if (remember) await page.keyboard.press('Space')
     await page.keyboard.press('Enter')
   }
   const see = (text: string | RegExp) => page.getByText(text).filter({ visible: true }).first().waitFor()
@@ -90,23 +84,6 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
     await page.keyboard.type(PASSWORD)
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
-  })
-
-  it('remembers its user across a restart of the browser, if asked to', async () => {
-    await logIn(PASSWORD, { remember: true })
-    await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
-    // The restart, a day later: the session is over on both sides, the token is on the disk.
-    await browser.close()
-    service.at.later = 24 * 60 * MINUTE
-    await openPage()
-    await browser.clearCookies({ name: 'session_id' })
-    await page.goto(url)
-    await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
-    await see('by the remember cookie of this browser')
-
-    await page.getByRole('button', { name: 'Log out', exact: true }).click()
-    await page.getByRole('heading', { name: 'Log in' }).waitFor()
-    expect(await browser.cookies()).toEqual([])
   })
 
   it('lists the devices by what they call themselves, which is text, and ends another one', async () => {
@@ -165,19 +142,6 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
     await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
   })
 
-  it('logs in from a front end on its own origin: cors.mjs', async () => {
-    const [port, front] = [await freePort(), await freePort()]
-    const service = await startExample('cors.mjs', { PORT: `${port}`, FRONT_PORT: `${front}` })
-    try {
-      await page.goto(`http://localhost:${front}`)
-      await page.getByRole('button', { name: 'Log in' }).click()
-      await page.getByText('{"id":42,"name":"ada"}').waitFor()
-    } finally {
-      await page.goto('about:blank')
-      await service.stop()
-    }
-  })
-
   it('is the picture in the documentation: COATCHECK_PICTURES=1 takes it anew', async () => {
     const phone = new Client(url, 'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Safari/604.1')
     await phone.login()
@@ -189,29 +153,5 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
     expect(picture.length).toBeGreaterThan(size / 2)
     expect(picture.length).toBeLessThan(size * 2)
     if (process.env.COATCHECK_PICTURES) await writeFile(PICTURE, picture)
-  })
-
-  it('logs in and out without script, by forms', async () => {
-    await browser.close()
-    await openPage({ javaScriptEnabled: false })
-    await browser.clearCookies()
-    await page.goto(url)
-    await page.getByLabel('Name').fill('ada')
-    await page.getByLabel('Password', { exact: true }).fill('wrong')
-    await page.getByRole('button', { name: 'Log in' }).click()
-    await see('Wrong name or password.')
-    expect(await page.getByLabel('Name').inputValue()).toBe('ada')
-    await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
-    await page.getByRole('button', { name: 'Log in' }).click()
-    await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
-    const before = await sessionCookie()
-    await page.getByRole('button', { name: 'Give the session a new ID' }).click()
-    await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
-    expect((await sessionCookie())?.value).not.toBe(before?.value)
-    await page.getByRole('button', { name: 'Log out', exact: true }).click()
-    await page.getByRole('heading', { name: 'Log in' }).waitFor()
-    expect(await sessionCookie()).toBeUndefined()
-    await browser.close()
-    await openPage()
   })
 })

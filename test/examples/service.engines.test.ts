@@ -1,17 +1,10 @@
 // The service as its operators run it: several processes on one store, restarted now and then, on every kind of store.
-import { execFileSync } from 'node:child_process'
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { Client, PASSWORD, root, type Service, startExample } from '../support/example-service.ts'
-import { build } from '../support/scripts/build.mjs'
-import { describeEngine, ENGINES, type EngineName } from '../support/services/engines.ts'
-import { sharedMariadb } from '../support/services/mariadb.ts'
-import { sharedPostgres } from '../support/services/postgres.ts'
+import { Client, PASSWORD, type Service, startExample } from '../support/example-service.ts'
+import { describeEngine, type EngineName } from '../support/services/engines.ts'
 import { freePort, until } from '../support/services/process.ts'
 import { sharedRedisCluster, startRedis } from '../support/services/redis.ts'
-import { sqliteFile } from '../support/services/sqlite.ts'
+import { DATABASES as SHARED } from '../support/services/shared-databases.ts'
 import { makeCertificate } from '../support/services/tls.ts'
 
 interface Database {
@@ -21,11 +14,7 @@ interface Database {
 }
 
 const DATABASES: readonly { name: string; engine: EngineName; open(): Promise<Database> }[] = [
-  {
-    name: 'Redis',
-    engine: 'redis',
-    open: () => startRedis(),
-  },
+  ...SHARED,
   {
     name: 'Redis over TLS, with the certificate authority of the operator',
     engine: 'redis',
@@ -45,30 +34,6 @@ const DATABASES: readonly { name: string; engine: EngineName; open(): Promise<Da
       const cluster = await sharedRedisCluster()
       const hosts = cluster.addresses.map(({ host, port }) => `${host}:${port}`).join(',')
       return { url: `redis+cluster://${hosts}`, stop: cluster.stop }
-    },
-  },
-  {
-    name: 'PostgreSQL',
-    engine: 'postgresql',
-    async open() {
-      const server = await sharedPostgres()
-      return { url: server.url(), stop: server.stop }
-    },
-  },
-  {
-    name: 'MariaDB',
-    engine: 'mariadb',
-    async open() {
-      const server = await sharedMariadb()
-      return { url: server.url(), stop: server.stop }
-    },
-  },
-  {
-    name: 'SQLite',
-    engine: 'libsql',
-    async open() {
-      const { file, remove } = sqliteFile()
-      return { url: `sqlite:${file}`, stop: remove }
     },
   },
 ]
@@ -134,31 +99,3 @@ for (const { name, engine, open } of DATABASES)
       expect((await on(0).login()).status).toBe(200)
     }, 60_000)
   })
-
-it('the service without a driver says what to install', async () => {
-  const drivers = [
-    ['redis://127.0.0.1:1', 'npm i redis'],
-    ['redis+cluster://127.0.0.1:1', 'npm i redis'],
-    ['postgres://127.0.0.1:1/x', 'npm i pg'],
-    ['mysql://127.0.0.1:1/x', 'npm i mysql2'],
-    ...(ENGINES['node:sqlite'].missing() === null ? [] : [['sqlite:x.db', 'npm i better-sqlite3']]),
-  ] as [string, string][]
-  await build()
-  const folder = mkdtempSync(join(tmpdir(), 'coatcheck-bare-'))
-  try {
-    // Recipes that were installed lead back to the root.
-    const filter = (path: string) => !/examples\/.*node_modules/.test(path)
-    for (const path of ['package.json', 'dist', 'examples/server', 'node_modules/cookie'])
-      cpSync(join(root, path), join(folder, path), { recursive: true, dereference: true, filter })
-    const urls = JSON.stringify(drivers.map(([url]) => url))
-    writeFileSync(
-      join(folder, 'open.mjs'),
-      `import { ConfigurationError, openStore } from './examples/server/store.mjs'
-      for (const url of ${urls}) await openStore(url).catch(error => console.log(error instanceof ConfigurationError, error.message))`,
-    )
-    const told = execFileSync(process.execPath, ['open.mjs'], { cwd: folder, encoding: 'utf8' }).trim().split('\n')
-    expect(told).toEqual(drivers.map(([, line]) => expect.stringMatching(new RegExp(`^true .*${line}$`))))
-  } finally {
-    rmSync(folder, { recursive: true })
-  }
-})

@@ -56,10 +56,6 @@ function service({ audience = 'shop', jwks = provider.jwks, store = new MemorySt
       await visits.of(req, res).logIn({ user: { id: 42n, name: 'ada' } })
       res.end()
     })
-    app.post('/new-id', async (req, res) => {
-      await visits.of(req, res).regenerate({ grace: '30s' })
-      res.end()
-    })
     app.get('/', async (req, res) => {
       const session = await visits.of(req, res).get()
       res.json(session?.user?.name ?? null)
@@ -129,17 +125,6 @@ it('ends the session that the provider names with its remember token, and no oth
   again.cookies.set('remember_token', token)
   expect(await again.who()).toBeNull()
   expect(await Promise.all([...others, byPassword].map(each => each.who()))).toEqual(['ada', 'bob', 'ada'])
-})
-
-it('ends a session that has got a new ID since, under both IDs', async () => {
-  const node = await service().startNode()
-  provider.at.receiver = node.receiver
-  const [laptop, old] = [await logIn(node, 'ada', 'laptop'), new Browser(node.url)]
-  for (const [name, value] of laptop.cookies) old.cookies.set(name, value)
-  await laptop.send('POST', '/new-id')
-  expect([await laptop.who(), await old.who()]).toEqual(['ada', 'ada'])
-  await provider.logOut('ada', 'laptop')
-  expect([await laptop.who(), await old.who()]).toEqual([null, null])
 })
 
 it('ends all sessions and remember tokens of a user whom the provider names alone', async () => {

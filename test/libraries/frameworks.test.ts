@@ -1,40 +1,8 @@
-// A stream of Hono, and what Hono and Koa send of an error of ours.
-import { SessionError, SessionManager, SessionStoreError } from 'coatcheck'
-import { fetchVisits } from 'coatcheck/fetch'
-import { MemoryStore } from 'coatcheck/stores/memory'
+// What Hono and Koa send of an error of ours.
+import { SessionError, SessionStoreError } from 'coatcheck'
 import { Hono } from 'hono'
 import Koa from 'koa'
 import { describe, expect, it } from 'vitest'
-
-describe('Hono', () => {
-  it('begins no session in a stream, once the response is on its way', async () => {
-    const sessions = new SessionManager({ store: new MemoryStore() })
-    const fetching = fetchVisits(sessions)
-    const request = () => new Request('https://shop.example/', { method: 'POST' })
-    const app = new Hono<{ Bindings: { visit: ReturnType<typeof fetching.of> } }>()
-    app.post('/', c => {
-      const { visit } = c.env
-      const body = new ReadableStream(
-        {
-          async pull(controller) {
-            const said = await visit.logIn({ user: { id: 42n, name: 'ada' } }).then(
-              () => 'logged in',
-              error => error.code,
-            )
-            controller.enqueue(new TextEncoder().encode(said))
-            controller.close()
-          },
-        },
-        { highWaterMark: 0 },
-      )
-      return new Response(body)
-    })
-    const answer = await fetching.handle(request(), visit => app.fetch(request(), { visit }))
-    expect(answer.headers.getSetCookie()).toEqual([])
-    expect(await answer.text()).toBe('ERR_SESSION_HEADERS_SENT')
-    expect(await sessions.list(42n)).toEqual([])
-  })
-})
 
 describe('an error of ours', () => {
   const refusal = new SessionError('ERR_SESSION_UNAUTHENTICATED', 'log in first')

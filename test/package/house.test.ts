@@ -70,22 +70,10 @@ describe('the package', () => {
 
 describe('who imports whom', () => {
   // From below: a room imports itself and the rooms before it.
-  const ROOMS = [
-    'text',
-    'time',
-    'contract',
-    'data',
-    'session',
-    'guard',
-    'operations',
-    'manager',
-    'visits',
-    'next',
-    'import',
-    'better-auth',
-    'device-bound',
-    'connect',
-  ]
+  const ROOMS =
+    'text, time, contract, data, session, guard, operations, manager, visits, next, import, better-auth, device-bound, connect'.split(
+      ', ',
+    )
   const NODE = /^node:(?:crypto|diagnostics_channel|events|net|util)$/
   // What a file may import beside its own folder: the first row whose pattern its path has.
   const RULES: readonly [files: RegExp, ...allowed: RegExp[]][] = [

@@ -2,5 +2,4 @@ import { walkPages } from './pages.ts'
 import { walk } from './walk.ts'
 
 // Astro's own check stays on.
-walk('the recipe for Astro', 'astro', { refusesToo: true })
-walkPages('the recipe for Astro', 'astro')
+walk('the recipe for Astro', 'astro', { refusesToo: true }, walkPages)

@@ -1,17 +1,10 @@
 // On both: the recipe with Request and Response, and the recipe for Express on their node:http.
-import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { folderOf } from './recipe.ts'
+import { programOf } from './recipe.ts'
 import { walk } from './walk.ts'
 
-/** The programs in the packages of this platform: what npm installs without running scripts. */
-function binary(scope: string, path: string): string {
-  const folder = join(folderOf('bun-deno'), 'node_modules', scope)
-  return join(folder, readdirSync(folder)[0]!, path)
-}
-const bun = () => binary('@oven', 'bin/bun')
-const deno = () => binary('@deno', 'deno')
+const bun = () => programOf('bun-deno', '@oven', 'bin/bun')
+const deno = () => programOf('bun-deno', '@deno', 'deno')
 const entry = fileURLToPath(new URL('deno.mjs', import.meta.url))
 
 walk('the recipe for Bun', 'bun-deno', {

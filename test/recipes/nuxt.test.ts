@@ -1,26 +1,18 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { Client, PASSWORD } from '../support/example-service.ts'
 import { runnable } from '../support/page-code.ts'
 import { read } from '../support/pages.ts'
-import { type RunningRecipe, startRecipe } from './recipe.ts'
 import { walk } from './walk.ts'
 
-walk('the recipe for Nuxt', 'nuxt')
-
-describe('a page that Nuxt renders', () => {
-  let running: RunningRecipe
-  beforeAll(async () => {
-    running = await startRecipe('nuxt')
-  }, 120_000)
-  afterAll(() => running?.stop())
+walk('the recipe for Nuxt', 'nuxt', {}, running => {
   const open = async (client: Client) => {
     const { status, text, headers } = await client.send('GET', '/', undefined, { Accept: 'text/html' })
     const names = headers.getSetCookie().map(line => line.split('=', 1)[0])
     return [status, /<p>([^<]*)<\/p>/.exec(text)?.[1], names.sort()]
   }
 
-  it('shows who is logged in, and sends the cookies of its visit', async () => {
-    const ada = new Client(running.url)
+  it('renders a page that shows who is logged in, and sends the cookies of its visit', async () => {
+    const ada = new Client(running().url)
     expect(await open(ada)).toEqual([200, 'Not logged in.', []])
     await ada.send('POST', '/login', { username: 'ada', password: PASSWORD, remember: true })
     expect(await open(ada)).toEqual([200, 'Logged in: ada', []])
@@ -29,12 +21,12 @@ describe('a page that Nuxt renders', () => {
     expect((await open(ada)).slice(0, 2)).toEqual([200, 'Logged in: ada'])
   })
 
-  it('answers 503 while the store is away', async () => {
-    const ada = new Client(running.url)
+  it('renders no page while the store is away, but a 503', async () => {
+    const ada = new Client(running().url)
     await ada.send('POST', '/login', { username: 'ada', password: PASSWORD })
-    running.control({ isDown: true })
+    running().control({ isDown: true })
     const { status, text, headers } = await ada.send('GET', '/', undefined, { Accept: 'text/html' })
-    running.control({})
+    running().control({})
     expect([status, headers.getSetCookie()]).toEqual([503, []])
     expect(text).not.toMatch(/db\.internal|node_modules/)
     expect((await open(ada)).slice(0, 2)).toEqual([200, 'Logged in: ada'])

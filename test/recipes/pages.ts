@@ -1,7 +1,7 @@
 // A walk through the pages of a recipe, with forms and without scripts: what a framework does around a visit.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type Answer, Client, PASSWORD } from '../support/example-service.ts'
-import { type RunningRecipe, startRecipe } from './recipe.ts'
+import type { RunningRecipe } from './recipe.ts'
 
 const CREDENTIALS = { username: 'ada', password: PASSWORD }
 
@@ -67,26 +67,18 @@ export class Reader extends Client {
   }
 }
 
-export interface PagesOptions {
-  env?: (url: string) => Record<string, string>
-  /** What the framework answers where a form's handler throws: not every one lets an error say its status. */
-  statusOf?: { crossOrigin: number; storeDown: number }
-}
-
-/** Describes the walk through the pages of a recipe; `more` are cases of this framework alone. */
+/**
+ * Describes the walk through the pages of a recipe. `statusOf`: what the framework answers where a form's handler throws, since
+ * not every one lets an error say its status; `more` are cases of this framework alone.
+ */
 export function walkPages(
-  title: string,
-  recipe: string,
-  { env, statusOf = { crossOrigin: 403, storeDown: 503 } }: PagesOptions = {},
-  more: (reader: () => Reader, running: () => RunningRecipe) => void = () => {},
+  running: () => RunningRecipe,
+  statusOf: { crossOrigin?: number; storeDown?: number } = {},
+  more: (reader: () => Reader) => void = () => {},
 ): void {
-  describe(`${title}, its pages`, () => {
-    let running: RunningRecipe
-    beforeAll(async () => {
-      running = await startRecipe(recipe, env ? { env } : {})
-    }, 120_000)
-    afterAll(() => running?.stop())
-    const reader = () => new Reader(running.url)
+  const { crossOrigin = 403, storeDown = 503 } = statusOf
+  describe('its pages', () => {
+    const reader = () => new Reader(running().url)
     const names = ({ answer }: Page) => answer.headers.getSetCookie().map(line => line.split('=', 1)[0])
 
     it('show a visitor what everyone sees, and give them no cookie', async () => {
@@ -126,7 +118,7 @@ export function walkPages(
         for (const button of ['Add a coat', 'Log out']) {
           await ada.open()
           const refused = await ada.click(button, {}, evil)
-          expect([refused.answer.status, names(refused)]).toEqual([statusOf.crossOrigin, []])
+          expect([refused.answer.status, names(refused)]).toEqual([crossOrigin, []])
         }
       expect(await ada.open()).toMatchObject({ name: 'ada', coats: 0 })
     })
@@ -162,21 +154,21 @@ export function walkPages(
       const { cookie } = ada
       await ada.open()
       try {
-        running.control({ isDown: true })
+        running().control({ isDown: true })
         const failed = await ada.click('Add a coat')
-        expect([failed.answer.status, names(failed)]).toEqual([statusOf.storeDown, []])
+        expect([failed.answer.status, names(failed)]).toEqual([storeDown, []])
         const page = await ada.open()
         expect([page.answer.status, page.answer.text]).toEqual([
           503,
           expect.not.stringMatching(/db\.internal|node_modules/),
         ])
       } finally {
-        running.control({})
+        running().control({})
       }
       expect(ada.cookie).toBe(cookie)
       expect(await ada.open()).toMatchObject({ name: 'ada', coats: 0 })
     })
 
-    more(reader, () => running)
+    more(reader)
   })
 }

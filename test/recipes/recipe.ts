@@ -4,6 +4,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -29,6 +30,12 @@ export interface RunningRecipe {
   /** What the store, the clock and a login do from now on; nothing said: as always. `breaks`: what its error has. */
   control(state: { isDown?: boolean; ahead?: number; breaks?: object }): void
   stop(): Promise<void>
+}
+
+/** A program in the packages of this platform that a recipe installed: what npm installs without running scripts. */
+export function programOf(name: string, scope: string, path: string): string {
+  const folder = join(folderOf(name), 'node_modules', scope)
+  return join(folder, readdirSync(folder)[0]!, path)
 }
 
 export const folderOf = (name: string) => join(root, 'examples', name)

@@ -1,5 +1,4 @@
 import { walkPages } from './pages.ts'
 import { walk } from './walk.ts'
 
-walk('the recipe for TanStack Start', 'tanstack-start')
-walkPages('the recipe for TanStack Start', 'tanstack-start')
+walk('the recipe for TanStack Start', 'tanstack-start', {}, walkPages)

@@ -64,7 +64,7 @@ export interface WalkOptions {
   refusesToo?: boolean
 }
 
-/** Describes the walk through a recipe of examples/. */
+/** Describes the walk through a recipe of examples/; `more` are cases of this framework alone. */
 export function walk(
   title: string,
   recipe: string,
@@ -77,6 +77,7 @@ export function walk(
     isBehindGateway = false,
     refusesToo = false,
   }: WalkOptions = {},
+  more: (running: () => RunningRecipe) => void = () => {},
 ): void {
   // First: it takes so long that the recipe would close connections that nobody uses.
   if (isTyped)
@@ -362,5 +363,7 @@ export function walk(
       expect((await visitor().add('__proto__')).status).toBe(400)
       expect((await visitor().logIn()).status).toBe(200)
     })
+
+    more(() => running)
   })
 }

@@ -227,18 +227,8 @@ describe.each([
     expect(await sessions.list(42n)).toHaveLength(1)
   })
 
-  it('an upgrade uses no remember token up', async () => {
-    const { http, sessions } = await upgrading()
-    const session = await sessions.create(ada)
-    const cookie = `remember_token=${await sessions.issueRememberToken(session)}`
-    const head = 'GET /socket HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n'
-    for (let times = 0; times < 2; times += 1)
-      expect(await http(`${head}Cookie: ${cookie}\r\n\r\n`)).toContain('undefined ERR_SESSION_HEADERS_SENT')
-    expect((await sessions.list(42n)).map(({ key }) => key)).toEqual([session.key])
-  })
-
   async function upgrading() {
-    const made = await serve((_visit, _request, response) => response.end(), { manager: { rememberFor: '30d' } })
+    const made = await serve((_visit, _request, response) => response.end())
     const server = createServer()
     server.on('upgrade', async (request, socket) => {
       const visit = made.visits.of(request, hasResponse ? new ServerResponse(request) : undefined)

@@ -57,18 +57,11 @@ export function kvScenesOn(start: () => Promise<KeyValues>, without?: RegExp) {
   )
 }
 
-/** A driver that tells of each commit, before it is made and after. */
-export function watched(
-  driver: Driver,
-  { before, after }: { before?: (items: Item[]) => unknown; after?: (items: Item[]) => unknown },
-): Driver {
-  return {
-    ...driver,
-    async commit(items) {
-      await before?.(items)
-      const isDone = await driver.commit(items)
-      await after?.(items)
-      return isDone
-    },
-  }
-}
+/** A driver that tells of each commit before it is made. */
+export const watched = (driver: Driver, tell: (items: Item[]) => unknown): Driver => ({
+  ...driver,
+  async commit(items) {
+    await tell(items)
+    return driver.commit(items)
+  },
+})

@@ -53,7 +53,6 @@ const endpoints = {
   everywhere: (_, user) => sessions.invalidateUser(BigInt(user)),
   revoke: async (secret, user) => sessions.revoke(BigInt(user), (await sessions.get(secret))?.key ?? ''),
   renew: secret => sessions.regenerate(secret),
-  publish: async text => channel?.publish(text),
 }
 
 const server = createServer(async (request, response) => {

@@ -157,16 +157,3 @@ describe('a seal of iron-session', () => {
     }
   })
 })
-
-describe('copies of a cookie that holds the session', () => {
-  it('begin a session each, and none once all sessions of the user were ended', async () => {
-    const [first, second, third] = await Promise.all(
-      [1, 2, 3].map(() => sealData({ name: 'ada' }, { password: SECRET })),
-    )
-    const { ask, sessions, importer } = nodeOver(fromIronSession({ cookie: 'iron', password: SECRET }))
-    for (const seal of [first, second]) expect((await ask(`iron=${seal}`)).name).toBe('ada')
-    expect(await sessions.list(42n)).toHaveLength(2)
-    await importer.invalidateUser(42n)
-    for (const seal of [first, second, third]) expect((await ask(`iron=${seal}`)).session).toBeNull()
-  })
-})
