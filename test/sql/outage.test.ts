@@ -1,35 +1,16 @@
 // A server that dies, a network that loses answers or stalls, pools and locks that others hold: each call ends by its deadline
 // with an error that says whether something may have been written, nothing runs late, and nothing is left behind.
 import type { Store } from 'coatcheck'
-import type { SessionRecord } from 'coatcheck/custom-store'
 import { expect, it, vi } from 'vitest'
-import { soon, within } from '../support/deadlines.ts'
+import { within } from '../support/deadlines.ts'
 import { failure } from '../support/failure.ts'
 import { until } from '../support/services/process.ts'
 import { onClients } from './proxied.ts'
-import { anonymous, isLive, NOW, newKey, newWriteId, record } from './records.ts'
+import { call, change, everybody, isLive, NOW, newKey, record } from './records.ts'
+import { LATE, WHENEVER } from './writes.ts'
 
-/** A call that is to be given up, and one that has to succeed. */
+/** A call that is to be given up. */
 const short = (ms = 300) => ({ now: NOW, deadline: within(ms) })
-const call = () => ({ now: NOW, deadline: soon() })
-const change = () => ({ data: '"late"', seenAt: NOW + 5, expiresAt: NOW + 9e6, writeId: newWriteId() })
-const everybody = { minPasswordVersion: 3, minPasswordVersionUntil: NOW + 1e9 }
-const forward = { salt: 'c2FsdA', until: NOW }
-
-type Write = (store: Store, one: SessionRecord, other: SessionRecord, when: ReturnType<typeof call>) => Promise<unknown>
-/** Those that make a session live come too late one day; those that end one never do. */
-const LATE: Record<string, Write> = {
-  update: (store, one, _, when) => store.update(one.key, 1, change(), when),
-  login: (store, _, other, when) => store.create(other, when),
-  'new anonymous session': (store, _, { key }, when) => store.create(anonymous({ key }), when),
-  'new ID': (store, one, other, when) => store.replace(one.key, 1, other, {}, when),
-  'new ID with a forward': (store, one, other, when) => store.replace(one.key, 1, other, { forward }, when),
-}
-const WHENEVER: Record<string, Write> = {
-  touch: (store, one, _, when) => store.touch(one.key, NOW + 5, NOW + 9e6, when),
-  logout: (store, one, _, when) => store.delete(one.key, when),
-  'logout everywhere': (store, one, _, when) => store.deleteUser(one.userId!, everybody, when),
-}
 const logOut = WHENEVER['logout everywhere']!
 
 let users = 7000
