@@ -53,6 +53,11 @@ const GOOD: Record<string, readonly Line[]> = {
     [3, 4, read(A), A],
     [5, 6, read(A), null],
   ],
+  'two updates at once, of which the one that was answered last came first': [
+    [0, 1, create(A), CREATED],
+    [2, 4, update(A, 1, 'write_x'), 'conflict'],
+    [2, 9, update(A, 1, 'write_y'), 'updated'],
+  ],
   'a logout of unknown outcome that took effect between two reads, within its time': [
     [0, 1, create(A), CREATED],
     [2, 90, end(A)],

@@ -1,6 +1,6 @@
 // Every order of the store calls, timers, callbacks, heads and responses of requests that run at the same time. The short
-// form ends after a number of runs, the same on every machine; `npm run proof -- orders MINUTES` takes as long as it is
-// told to.
+// form ends after a number of runs, the same on every machine; `npm run proof -- orders --minutes 30` takes as
+// long as it is told to.
 import assert from 'node:assert/strict'
 import { describe, expect, it } from 'vitest'
 import { table } from '../../support/scripts/table.mjs'
@@ -12,7 +12,7 @@ const minutes = Number(process.env.COATCHECK_ORDERS_MINUTES ?? 0)
 const groups = groupsOf(minutes > 0)
 const runs = minutes > 0 ? Number.POSITIVE_INFINITY : 300
 const budget = minutes > 0 ? minutes * 60_000 : Number.POSITIVE_INFINITY
-const seed = Number(process.env.COATCHECK_ORDERS_SEED ?? 20_261_122)
+const seed = Number(process.env.COATCHECK_ORDERS_SEED || 20_261_122)
 let weights = groups.reduce((sum, { weight }) => sum + weight, 0)
 let budgetLeft = budget
 
