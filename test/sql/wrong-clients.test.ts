@@ -8,6 +8,7 @@ import mysql from 'mysql2'
 import pg from 'pg'
 import postgres from 'postgres'
 import { describe, expect, it } from 'vitest'
+import { failure } from '../support/failure.ts'
 import { NOW, newKey, record } from './records.ts'
 
 const nothing = () => {}
@@ -150,16 +151,16 @@ describe('a client that shows only at the first call what it is', () => {
       () => store.touch(record().key, NOW, NOW, { now: NOW }),
       () => store.listUser('42', 'session', { now: NOW }),
     ]) {
-      const error = await call().catch((thrown: unknown) => thrown)
+      const error = await failure(call())
       expect(error).toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'not-applied' })
-      expect((error as Error).cause).toBeInstanceOf(TypeError)
-      expect(String((error as Error).cause)).toMatch(words)
+      expect(error.cause).toBeInstanceOf(TypeError)
+      expect(String(error.cause)).toMatch(words)
     }
     await expect(store.migrate()).rejects.toThrow(TypeError)
   })
 
   it('is told by a read too', async () => {
-    const read = new SqliteStore({ prepare: late, exec: nothing } as never).read(newKey(), { now: NOW })
+    const read = file({ prepare: late }).read(newKey(), { now: NOW })
     await expect(read).rejects.toMatchObject({ cause: expect.any(TypeError) })
   })
 })

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { FORWARD_LIFETIME, type SessionRecord } from '../../../src/contract/store.ts'
 import { decode, encodeForward, encodeRecord, live, text } from '../../../stores/redis/format.ts'
-import { HOUR, T0 } from '../../support/redis/records.ts'
+import { HOUR, T0 } from '../../support/records.ts'
 
 const character = fc.constantFrom(...'abcXYZ019_-')
 const keys = fc.string({ unit: character, minLength: 46, maxLength: 46 })
