@@ -142,9 +142,9 @@ export class Load {
 
   /**
    * Sends the next request on a connection as soon as its last one is answered. `onAnswer` gets the place of the request,
-   * its answer, and how long it took in ms.
+   * and its answer.
    * @param {readonly Buffer[]} requests
-   * @param {(at: number, answer: Answer, took: number) => void} [onAnswer]
+   * @param {(at: number, answer: Answer) => void} [onAnswer]
    */
   async stream(requests, onAnswer) {
     let next = 0
@@ -153,10 +153,9 @@ export class Load {
         while (next < requests.length) {
           const at = next
           next += 1
-          const start = performance.now()
           const answer = await connection.send(/** @type {Buffer} */ (requests[at]))
           if (!answer.head.startsWith('HTTP/1.1 200')) throw new Error(`not 200: ${answer.head}\n${answer.body}`)
-          onAnswer?.(at, answer, performance.now() - start)
+          onAnswer?.(at, answer)
         }
       }),
     )

@@ -30,11 +30,8 @@ export class Running {
   /** @param {Contestant} contestant */
   constructor({ name, file, env }) {
     const path = fileURLToPath(new URL(`servers/${file}`, import.meta.url))
-    // To see what a server spends its time on: '--cpu-prof --cpu-prof-dir=/tmp/profiles'.
-    const flags = process.env.BENCH_NODE_FLAGS ?? ''
     this.#child = fork(path, [name], {
       env: { ...process.env, ...env, NODE_ENV: 'production' },
-      execArgv: flags === '' ? [] : flags.split(' '),
       stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
     })
     this.#child.stderr?.on('data', chunk => {

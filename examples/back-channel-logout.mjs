@@ -13,6 +13,9 @@ const WRONG = /^ERR_(JWT|JWS|JOSE_ALG|JOSE_NOT|JWKS_NO|JWKS_MULTIPLE)/
 /** @param {number} status @param {string} message @param {unknown} [cause] */
 const failure = (status, message, cause) => Object.assign(new Error(message, { cause }), { status, expose: true })
 
+/** @param {string} text */
+const sha256 = text => createHash('sha256').update(text).digest('base64url')
+
 /** Spread it into `initial`: the session at the provider. @returns {{ oidc: { issuer: string, sid: string | null } | null }} */
 export const oidc = () => ({ oidc: null })
 
@@ -31,19 +34,10 @@ export function backChannelLogout(sessions, { store, issuer, audience, jwks, use
   const requiredClaims = ['jti', 'sub', 'events']
   // What has ended, and which tokens were used: for all nodes, and for longer than a token is good or a login takes. Each is a
   // session of no browser, with a name in place of a user.
-  const notes = new SessionManager({
-    store,
-    userIds: 'string',
-    initial: () => ({ iat: 0 }),
-    idleTimeout: '1h',
-    absoluteTimeout: '1h',
-    sweepInterval: false,
-  }).namespace('oidc')
+  const hour = /** @type {const} */ ({ idleTimeout: '1h', absoluteTimeout: '1h', sweepInterval: false })
+  const notes = new SessionManager({ store, userIds: 'string', initial: () => ({ iat: 0 }), ...hour }).namespace('oidc')
   /** @param {...unknown} name */
-  const idOf = (...name) =>
-    createHash('sha256')
-      .update(JSON.stringify([issuer, ...name]))
-      .digest('base64url')
+  const idOf = (...name) => sha256(JSON.stringify([issuer, ...name]))
   /** @param {string} id */
   const notesOf = async id => (await notes.list(id)).map(({ data }) => data)
   /** @param {string} id @param {number} iat */
@@ -85,16 +79,15 @@ export function backChannelLogout(sessions, { store, issuer, audience, jwks, use
     async logIn(visit, login, { sub, sid, iat, auth_time: verified }) {
       const data = /** @type {any} */ ({ ...login.data, oidc: { issuer, sid: sid ?? null } })
       const session = await visit.logIn({ verifiedAt: verified ? verified * 1000 : null, ...login, data })
-      let isOver = true
       try {
         const ofUser = await notesOf(idOf('sub', sub))
-        isOver =
-          ofUser.some(ended => iat <= ended.iat) || (sid !== undefined && (await notesOf(idOf('sid', sid))).length > 0)
-      } finally {
-        if (isOver) await visit.logOut()
+        const ofSession = sid === undefined ? [] : await notesOf(idOf('sid', sid))
+        if (ofSession.length === 0 && !ofUser.some(ended => iat <= ended.iat)) return session
+        throw failure(401, 'logged out at the provider meanwhile')
+      } catch (error) {
+        await visit.logOut()
+        throw error
       }
-      if (isOver) throw failure(401, 'logged out at the provider meanwhile')
-      return session
     },
   }
 }

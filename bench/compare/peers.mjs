@@ -8,6 +8,7 @@ import { createServer } from 'node:http'
 import { postgresChannel, redisChannel } from '../../examples/channels.mjs'
 import { leases, once } from '../../examples/once.mjs'
 import { watchSessions } from '../../examples/watch.mjs'
+import { nodeRedis, pgPool, storeOver } from '../clients.mjs'
 import { coatcheck } from '../servers/serve.mjs'
 import { current, pass } from './gate.mjs'
 import { provider, refreshed } from './provider.mjs'
@@ -120,29 +121,15 @@ function routes(versions = passwordVersions()) {
     (await all[path]?.(handle, request)) ?? 'ok'
 }
 
-/** @returns {Promise<any>} */
-async function nodeRedis(/** @type {Place} */ { url, limit }) {
-  const { createClient } = await import('redis')
-  const client = createClient({
-    url,
-    // A socket that is silent for so long is closed; pings keep an idle one open.
-    ...(limit && { socket: { socketTimeout: limit }, pingInterval: limit / 4 }),
-  })
-  // A client without a listener ends the process when its server goes away.
-  client.on('error', () => {})
-  await client.connect()
-  return client
-}
-/** @returns {Promise<any>} */
-async function pgPool(/** @type {Place} */ { url, limit }) {
-  const { default: pg } = await import('pg')
-  const pool = new pg.Pool({
-    connectionString: url,
+/** A socket that is silent for so long is closed; pings keep an idle one open. @param {Place} place */
+const redisAt = ({ url, limit }) =>
+  nodeRedis(url, limit && { socket: { socketTimeout: limit }, pingInterval: limit / 4 })
+/** With pg's own idle time. @param {Place} place */
+const pgAt = ({ url, limit }) =>
+  pgPool(url, {
+    idleTimeoutMillis: 10_000,
     ...(limit && { query_timeout: limit, connectionTimeoutMillis: limit }),
   })
-  pool.on('error', () => {})
-  return pool
-}
 
 /**
  * Express with its own handler of errors.
@@ -170,8 +157,8 @@ async function watchable(place, options) {
   const { SessionManager } = await coatcheck('index.js')
   const channels = {
     memory: () => undefined,
-    Redis: async () => redisChannel(await nodeRedis(place)),
-    PostgreSQL: async () => postgresChannel(await pgPool(place)),
+    Redis: async () => redisChannel(await redisAt(place)),
+    PostgreSQL: async () => postgresChannel(await pgAt(place)),
   }
   const { onEvent, start, watch } = watchSessions({ channel: await channels[place.kind]() })
   const sessions = new SessionManager({ ...options, userIds: 'string', onEvent })
@@ -233,10 +220,10 @@ async function socketIo(place) {
   io.on('connection', socket => socket.join(/** @type {any} */ (socket.request).session.id))
   if (place.kind === 'Redis') {
     const { createAdapter } = await import('@socket.io/redis-adapter')
-    io.adapter(createAdapter(await nodeRedis(place), await nodeRedis(place)))
+    io.adapter(createAdapter(await redisAt(place), await redisAt(place)))
   } else if (place.kind === 'PostgreSQL') {
     const { createAdapter } = await import('@socket.io/postgres-adapter')
-    const pool = await pgPool(place)
+    const pool = await pgAt(place)
     // The adapter has no listener for its connection: one that breaks would end the process.
     pool.on('connect', (/** @type {any} */ client) => client.on('error', () => {}))
     const columns = 'id bigserial UNIQUE, created_at timestamptz DEFAULT NOW(), payload bytea'
@@ -517,7 +504,7 @@ async function accountsInMemory() {
   return { isInMemory: true, database: memoryAdapter({ user: [], session: [], account: [], verification: [] }) }
 }
 async function inRedis(/** @type {Place} */ place) {
-  const client = await nodeRedis(place)
+  const client = await redisAt(place)
   return {
     ...(await accountsInMemory()),
     secondaryStorage: {
@@ -530,11 +517,11 @@ async function inRedis(/** @type {Place} */ place) {
 }
 const connectRedis = (/** @type {object} */ options) => async (/** @type {Place} */ place) => {
   const { RedisStore } = await import('connect-redis')
-  return new RedisStore({ client: await nodeRedis(place), ...options })
+  return new RedisStore({ client: await redisAt(place), ...options })
 }
 const connectPg = (/** @type {object} */ options) => async (/** @type {Place} */ place, /** @type {any} */ session) => {
   const { default: connect } = await import('connect-pg-simple')
-  const pool = await pgPool(place)
+  const pool = await pgAt(place)
   return new (connect(session))({ pool, createTableIfMissing: true, pruneSessionInterval: false, ...options })
 }
 /** A store of coatcheck behind the middleware. @param {(place: Place) => Promise<any>} storeOf */
@@ -549,17 +536,10 @@ const connectOn = storeOf => async (/** @type {Place} */ place) => {
   }
   return Object.assign(store, { sessions, watching })
 }
-async function memoryStore() {
-  return new (await coatcheck('stores/memory.js')).MemoryStore()
-}
+const memoryStore = () => storeOver('Memory', undefined)
 const redisStore = (/** @type {object} */ options) => async (/** @type {Place} */ place) =>
-  new (await coatcheck('stores/redis.js')).RedisStore(await nodeRedis(place), options)
-async function postgresStore(/** @type {Place} */ place) {
-  const { PostgresStore } = await coatcheck('stores/postgres.js')
-  const store = new PostgresStore(await pgPool(place))
-  await store.migrate()
-  return store
-}
+  storeOver('Redis', await redisAt(place), options)
+const postgresStore = async (/** @type {Place} */ place) => storeOver('Postgres', await pgAt(place))
 
 /** @param {string} library @param {readonly string[]} packages @param {Partial<Peer>} [all] @returns {(store: string, kind: Place['kind'], make: Peer['make'], more?: Partial<Peer>) => Peer} */
 const rowsOf =
@@ -577,7 +557,7 @@ const jwtRow = rowsOf('a JWT, signed anew', ['jose', 'express'])
 const none = async () => null
 const disableTouch = { disableTouch: true }
 /** @param {object} [options] */
-const onPostgres = options => async (/** @type {Place} */ place) => ({ database: await pgPool(place), ...options })
+const onPostgres = options => async (/** @type {Place} */ place) => ({ database: await pgAt(place), ...options })
 /** @type {readonly [Place['kind'], (place: Place) => Promise<any>][]} */
 const CONNECT = [
   ['memory', memoryStore],
@@ -619,7 +599,7 @@ export const PEERS = [
       return { get: key => map.get(key), set: (key, value) => map.set(key, value), del: key => map.delete(key) }
     }),
   ),
-  koaRow('Redis by hand', 'Redis', withKoaSession(nodeRedis)),
+  koaRow('Redis by hand', 'Redis', withKoaSession(redisAt)),
   ...overConnect(koaRow, withKoaSession),
   authRow('PostgreSQL', 'PostgreSQL', withBetterAuth(onPostgres()), everywhere),
   authRow('PostgreSQL', 'PostgreSQL', withBetterAuth(onPostgres({ advanced: { database: { joins: true } } })), {

@@ -2,9 +2,8 @@
 // The stores whose growth is measured, each with its own way to hold a million sessions: a login for each would take an
 // hour.
 import { randomBytes } from 'node:crypto'
+import { mysqlPool, nodeRedis, pgPool, storeOver } from '../clients.mjs'
 import { mariadbEngine, postgresEngine, redisEngine, sqliteEngine } from '../engines.mjs'
-import { openStore } from '../open-store.mjs'
-import { coatcheck } from '../servers/serve.mjs'
 import { openSqlite } from '../sqlite.mjs'
 
 /**
@@ -23,9 +22,8 @@ const nothing = async () => {}
 
 /** @returns {Promise<Filled>} */
 async function memory() {
-  const { MemoryStore } = await coatcheck('stores/memory.js')
   return {
-    store: new MemoryStore({ maxRecords: 10_000_000 }),
+    store: await storeOver('Memory', { maxRecords: 10_000_000 }),
     async copy({ sessions, like, count, first }) {
       for (let n = 0; n < count; n += 1) {
         const id = first === undefined ? like.user.id : first + n
@@ -51,12 +49,9 @@ end`
 
 /** @returns {Promise<Filled>} */
 async function redis() {
-  const { createClient } = await import('redis')
-  const { RedisStore } = await coatcheck('stores/redis.js')
   const { url, stop } = await redisEngine()
-  const client = createClient({ url })
-  await client.connect()
-  const store = new RedisStore(client)
+  const client = await nodeRedis(url)
+  const store = await storeOver('Redis', client)
   return {
     store,
     async copy({ like, count, first }) {
@@ -109,10 +104,9 @@ const copyRows =
 /** @returns {Promise<Filled>} */
 async function postgresql() {
   const { url, query, stop } = await postgresEngine()
-  const { store, end } = await openStore('PostgreSQL', url, 10)
-  await store.migrate()
+  const pool = await pgPool(url)
   return {
-    store,
+    store: await storeOver('Postgres', pool),
     copy: copyRows(
       query,
       (from, to) => `generate_series(${from}, ${to}) AS n`,
@@ -120,7 +114,7 @@ async function postgresql() {
     ),
     settle: async () => void (await query('VACUUM ANALYZE')),
     async stop() {
-      await end()
+      await pool.end()
       await stop()
     },
   }
@@ -128,15 +122,12 @@ async function postgresql() {
 
 /** @returns {Promise<Filled>} */
 async function mariadb() {
-  const { default: mysql } = await import('mysql2/promise')
   const { env, stop } = await mariadbEngine()
   const url = String(env(0).SQL_URL)
-  const { store, end } = await openStore('MariaDB', url, 10)
-  await store.migrate()
-  const connection = await mysql.createConnection(url)
-  const query = async (/** @type {string} */ text) => /** @type {any[]} */ ((await connection.query(text))[0])
+  const pool = await mysqlPool(url)
+  const query = async (/** @type {string} */ text) => (await pool.query(text))[0]
   return {
-    store,
+    store: await storeOver('Mysql', pool),
     copy: copyRows(
       query,
       (from, to) => `(SELECT seq AS n FROM seq_${from}_to_${to}) AS numbers`,
@@ -144,8 +135,7 @@ async function mariadb() {
     ),
     settle: async () => void (await query('ANALYZE TABLE coatcheck_sessions, coatcheck_sessions_users')),
     async stop() {
-      await connection.end()
-      await end()
+      await pool.end()
       await stop()
     },
   }
@@ -153,12 +143,10 @@ async function mariadb() {
 
 /** @returns {Promise<Filled>} */
 async function sqlite() {
-  const { SqliteStore } = await coatcheck('stores/sqlite.js')
   const { env, stop } = await sqliteEngine()
   const { SQLITE_DRIVER, SQLITE_FILE } = env(0)
   const database = await openSqlite(String(SQLITE_DRIVER), String(SQLITE_FILE))
-  const store = new SqliteStore(database)
-  await store.migrate()
+  const store = await storeOver('Sqlite', database)
   const query = async (/** @type {string} */ text) => {
     const statement = database.prepare(text)
     return text.startsWith('SELECT') ? statement.all() : statement.run()

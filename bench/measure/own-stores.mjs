@@ -2,6 +2,7 @@
 // Processor time of a process for a get, a login and a logout through a client of a database, in microseconds each: by the
 // manager, and by hand with the same commands through the same client. Of many rounds the least: a busy machine only adds.
 import { hash, randomBytes } from 'node:crypto'
+import { mysqlPool, nodeRedis, pgPool, storeOver } from '../clients.mjs'
 import { coatcheck, userOf } from '../servers/serve.mjs'
 import { openSqlite } from '../sqlite.mjs'
 
@@ -12,7 +13,6 @@ const SESSIONS = 64
 const AT_ONCE = [1, 64]
 const IDLE = 1_800_000
 const ABSOLUTE = 43_200_000
-const CONNECTIONS = 10
 
 /**
  * The commands of a store, by hand; the session is what a login writes, and what a read gives.
@@ -166,34 +166,31 @@ async function sqlByHand(sessions, recorded, run, find) {
   }
 }
 
-/** @param {unknown} store */
-async function managerOver(store) {
+/** @param {Parameters<typeof storeOver>} over */
+async function managerOver(...over) {
   const { SessionManager } = await coatcheck('index.js')
   // On a busy machine a burst may wait longer than the usual 2 seconds.
-  return new SessionManager({ store, storeTimeout: '30s', sweepInterval: false })
+  return new SessionManager({ store: await storeOver(...over), storeTimeout: '30s', sweepInterval: false })
 }
 
 /** The manager over each client, and the commands by hand. @type {Record<string, () => Promise<[any, Commands]>>} */
 const CLIENTS = {
   async 'node-redis'() {
-    const { createClient } = await import('redis')
-    const client = await createClient({ url: process.env.REDIS_URL ?? '' }).connect()
-    const sessions = await managerOver(new (await coatcheck('stores/redis.js')).RedisStore(client))
+    const client = await nodeRedis(process.env.REDIS_URL ?? '')
+    const sessions = await managerOver('Redis', client)
     return [sessions, await redisByHand(client, 'sendCommand', args => client.sendCommand(args), sessions)]
   },
   async ioredis() {
     const { Redis } = await import('ioredis')
     const client = /** @type {any} */ (new Redis(process.env.REDIS_URL ?? ''))
-    const sessions = await managerOver(new (await coatcheck('stores/redis.js')).RedisStore(client))
+    const sessions = await managerOver('Redis', client)
     const send = (/** @type {string[]} */ [command, ...args]) => client.call(command, args)
     return [sessions, await redisByHand(client, 'call', send, sessions)]
   },
   async pg() {
     const { default: pg } = await import('pg')
-    const pool = new pg.Pool({ connectionString: process.env.SQL_URL ?? '', max: CONNECTIONS, idleTimeoutMillis: 0 })
-    const store = new (await coatcheck('stores/postgres.js')).PostgresStore(pool)
-    await store.migrate()
-    const sessions = await managerOver(store)
+    const pool = await pgPool(process.env.SQL_URL ?? '')
+    const sessions = await managerOver('Postgres', pool)
     const recorded = async (/** @type {() => Promise<unknown>} */ work) =>
       (await callsOf(pg.Client.prototype, 'query', work)).map(({ args: [{ name, text, values }] }) => ({
         statement: { name, text },
@@ -207,15 +204,8 @@ const CLIENTS = {
     return [sessions, await sqlByHand(sessions, recorded, run, find)]
   },
   async mysql2() {
-    const { default: mysql } = await import('mysql2/promise')
-    const pool = mysql.createPool({
-      uri: process.env.SQL_URL ?? '',
-      connectionLimit: CONNECTIONS,
-      idleTimeout: 3_600_000,
-    })
-    const store = new (await coatcheck('stores/mysql.js')).MysqlStore(pool)
-    await store.migrate()
-    const sessions = await managerOver(store)
+    const pool = await mysqlPool(process.env.SQL_URL ?? '')
+    const sessions = await managerOver('Mysql', pool)
     const taken = /** @type {any} */ (await pool.getConnection())
     const prototype = Object.getPrototypeOf(taken.connection)
     taken.release()
@@ -232,9 +222,7 @@ const CLIENTS = {
   async sqlite() {
     const { SQLITE_DRIVER: driver = '', SQLITE_FILE: file = '' } = process.env
     const database = await openSqlite(driver, file)
-    const store = new (await coatcheck('stores/sqlite.js')).SqliteStore(database)
-    await store.migrate()
-    const sessions = await managerOver(store)
+    const sessions = await managerOver('Sqlite', database)
     const prototype = Object.getPrototypeOf(database.prepare('SELECT 1'))
     const textOf = (/** @type {any} */ { source, sourceSQL }) => source ?? sourceSQL
     const recorded = async (/** @type {() => Promise<unknown>} */ work) => {

@@ -1,7 +1,8 @@
 // @ts-check
+import { storeOver } from '../clients.mjs'
 import { expressByHand, ironSessionServer, koaSessionServer, serversOn } from './frameworks.mjs'
 import { byHand, newId } from './handlers.mjs'
-import { coatcheck, idOf, send, serve } from './serve.mjs'
+import { idOf, send, serve } from './serve.mjs'
 
 /** Two Maps: sessions, and who has which. */
 function mapsByHand() {
@@ -51,10 +52,7 @@ function floor() {
 await serve({
   ...serversOn({
     byHand: floor,
-    async store() {
-      const { MemoryStore } = await coatcheck('stores/memory.js')
-      return new MemoryStore()
-    },
+    store: () => storeOver('Memory', undefined),
     peerStore: async () => undefined,
   }),
   'Express alone': () => expressByHand(mapsByHand(), newId),

@@ -1,29 +1,23 @@
 // @ts-check
+import { nodeRedis, storeOver } from '../clients.mjs'
 import { betterAuthServer, memoryTables } from './better-auth.mjs'
 import { koaSessionServer, serversOn } from './frameworks.mjs'
 import { byHand } from './handlers.mjs'
-import { coatcheck, serve } from './serve.mjs'
+import { serve } from './serve.mjs'
 
 const url = process.env.REDIS_URL ?? ''
 const IN_30_MINUTES = /** @type {const} */ ({ expiration: { type: 'EX', value: 1800 } })
 
-async function nodeRedis() {
-  const { createClient } = await import('redis')
-  const client = createClient({ url })
-  await client.connect()
-  return client
-}
-
 async function connectRedis() {
   const { RedisStore } = await import('connect-redis')
-  return new RedisStore({ client: await nodeRedis(), prefix: `${process.argv[2]}:` })
+  return new RedisStore({ client: await nodeRedis(url), prefix: `${process.argv[2]}:` })
 }
 
 /**
  * One GET by hand. For logout-everywhere a set has the session IDs of each user.
  */
 async function floor() {
-  const client = await nodeRedis()
+  const client = await nodeRedis(url)
   const userOf = async (/** @type {string} */ id) => {
     const stored = await client.get(`floor:${id}`)
     return stored === null ? null : JSON.parse(stored).user
@@ -56,15 +50,12 @@ async function floor() {
 await serve({
   ...serversOn({
     byHand: floor,
-    async store() {
-      const { RedisStore } = await coatcheck('stores/redis.js')
-      return new RedisStore(await nodeRedis())
-    },
+    store: async () => storeOver('Redis', await nodeRedis(url)),
     peerStore: connectRedis,
   }),
   /** koa-session leaves the store to the application: the least that it has to be. */
   async 'koa-session'() {
-    const client = await nodeRedis()
+    const client = await nodeRedis(url)
     return koaSessionServer({
       get: async key => JSON.parse((await client.get(`koa:${key}`)) ?? 'null'),
       set: (key, value) => client.set(`koa:${key}`, JSON.stringify(value), IN_30_MINUTES),
@@ -73,7 +64,7 @@ await serve({
   },
   async 'better-auth'() {
     const { memoryAdapter } = await import('better-auth/adapters/memory')
-    const client = await nodeRedis()
+    const client = await nodeRedis(url)
     const secondaryStorage = {
       get: (/** @type {string} */ key) => client.get(`auth:${key}`),
       set: (/** @type {string} */ key, /** @type {string} */ value, /** @type {number | undefined} */ ttl) =>

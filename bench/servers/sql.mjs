@@ -1,39 +1,22 @@
 // @ts-check
+import { mysqlPool, pgPool, storeOver } from '../clients.mjs'
 import { betterAuthServer } from './better-auth.mjs'
 import { serversOn } from './frameworks.mjs'
 import { byHand } from './handlers.mjs'
-import { coatcheck, serve } from './serve.mjs'
+import { serve } from './serve.mjs'
 
 const url = process.env.SQL_URL ?? ''
-// As many as one event loop keeps busy: all servers get the same. They stay open while the others have their turn: a round
-// that began with connecting would measure that.
-const CONNECTIONS = 10
-
-async function pgPool() {
-  const { default: pg } = await import('pg')
-  return new pg.Pool({ connectionString: url, max: CONNECTIONS, idleTimeoutMillis: 0 })
-}
-async function mysqlPool() {
-  const { default: mysql } = await import('mysql2/promise')
-  return mysql.createPool({ uri: url, connectionLimit: CONNECTIONS, idleTimeout: 3_600_000 })
-}
 /** @returns {Promise<any>} */
 async function sqlite(driver = process.env.SQLITE_DRIVER ?? '') {
   const { openSqlite } = await import('../sqlite.mjs')
   return openSqlite(driver, process.env.SQLITE_FILE ?? ':memory:')
 }
-/** @param {any} store */
-async function migrated(store) {
-  await store.migrate()
-  return store
-}
-
 /** What connect-pg-simple, express-mysql-session and better-sqlite3-session-store make of a pool or a file. */
 async function pgStore() {
   const [{ default: connect }, { default: expressSession }, pool] = await Promise.all([
     import('connect-pg-simple'),
     import('express-session'),
-    pgPool(),
+    pgPool(url),
   ])
   return new (connect(expressSession))({
     pool,
@@ -47,7 +30,7 @@ async function mysqlStore() {
   const [{ default: connect }, { default: expressSession }, pool] = await Promise.all([
     import('express-mysql-session'),
     import('express-session'),
-    mysqlPool(),
+    mysqlPool(url),
   ])
   const store = new /** @type {any} */ (connect(/** @type {any} */ (expressSession)))({ clearExpired: false }, pool)
   await store.onReady()
@@ -104,7 +87,7 @@ const prepared = database => {
 const KINDS = {
   postgres: {
     async byHand() {
-      const pool = await pgPool()
+      const pool = await pgPool(url)
       await pool.query(TABLE)
       await pool.query(INDEX)
       const texts = Object.fromEntries(Object.entries(STATEMENTS).map(([name, text]) => [name, numbered(text)]))
@@ -115,13 +98,13 @@ const KINDS = {
         }),
       )
     },
-    store: async () => migrated(new (await coatcheck('stores/postgres.js')).PostgresStore(await pgPool())),
+    store: async () => storeOver('Postgres', await pgPool(url)),
     peerStore: pgStore,
-    'better-auth': async () => betterAuthServer({ database: await pgPool() }, { migrate: true }),
+    'better-auth': async () => betterAuthServer({ database: await pgPool(url) }, { migrate: true }),
   },
   mysql: {
     async byHand() {
-      const pool = await mysqlPool()
+      const pool = await mysqlPool(url)
       await pool.query(TABLE)
       await pool.query(INDEX)
       return byHand(
@@ -131,9 +114,9 @@ const KINDS = {
         }),
       )
     },
-    store: async () => migrated(new (await coatcheck('stores/mysql.js')).MysqlStore(await mysqlPool())),
+    store: async () => storeOver('Mysql', await mysqlPool(url)),
     peerStore: mysqlStore,
-    'better-auth': async () => betterAuthServer({ database: await mysqlPool() }, { migrate: true }),
+    'better-auth': async () => betterAuthServer({ database: await mysqlPool(url) }, { migrate: true }),
   },
   sqlite: {
     async byHand() {
@@ -141,7 +124,7 @@ const KINDS = {
       database.exec(`${TABLE}; ${INDEX}`)
       return byHand(prepared(database))
     },
-    store: async () => migrated(new (await coatcheck('stores/sqlite.js')).SqliteStore(await sqlite())),
+    store: async () => storeOver('Sqlite', await sqlite()),
     peerStore: sqliteStore,
     // It knows this driver by what it is.
     'better-auth': async () => betterAuthServer({ database: await sqlite('node:sqlite') }, { migrate: true }),

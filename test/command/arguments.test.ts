@@ -251,6 +251,9 @@ describe('what the command prints', () => {
       /hunter2/i,
     )
     expect(safeMessageOf(new Error('connect ECONNREFUSED'), ['hunter2'])).toBe('connect ECONNREFUSED')
+    expect(safeMessageOf(new Error('no: hunter\u0007'), ['hunter\u0007']), 'as a terminal shows it').not.toContain(
+      'hunter',
+    )
   })
 
   it('says what each cause adds, and why each address of a host failed', () => {

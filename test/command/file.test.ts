@@ -95,7 +95,7 @@ describeEngine('libsql', 'coatcheck on a file', () => {
       const sessions = new SessionManager({ store: new SqliteStore(database), sweepInterval: false })
       const session = await sessions.create({ user: { id: 42, name: 'ada' } })
       for (const [answer, code, said] of [
-        ['no\n', 1, /nothing was ended, since the answer was not yes/],
+        ['y\n', 1, /nothing was ended, since the answer was not yes/],
         ['\u0004', 1, /nothing was ended, since the answer was not yes/],
         ['\u0003', 130, /Type yes to go on:/],
         [' YES \n', 0, /1 session ended\./],

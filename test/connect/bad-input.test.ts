@@ -113,12 +113,6 @@ describe('data', () => {
     expect(await store.get(SID)).toEqual(JSON.parse(JSON.stringify(data)))
   })
 
-  it('may be a megabyte if the manager says so', async () => {
-    const { store } = makeStore({ maxDataBytes: 1_048_576 })
-    await store.set(SID, { cookie: {}, large: 'x'.repeat(1_000_000) })
-    expect((await store.get(SID)).large).toHaveLength(1_000_000)
-  })
-
   it('without a cookie gets that of the middleware', async () => {
     const { browser, sessions, store } = await serve(
       {},

@@ -51,14 +51,6 @@ it('a session ends by the two times of the manager, whatever its cookie says', a
 })
 
 describe('a session whose cookie has a maxAge', () => {
-  it('may have got it at its login, and others are as they were', async () => {
-    const { browser, clock, isIn } = await start()
-    const short = browser()
-    await short.go('/login-for?minutes=15')
-    clock.now += 15 * MINUTE
-    expect([await isIn(short), await isIn()]).toEqual([false, true])
-  })
-
   it('may have got it at a login without a new ID', async () => {
     const { browser, clock } = await start()
     const visitor = browser()

@@ -168,25 +168,6 @@ describe('express-session, by hand', () => {
     expect((await sessions.list(42n)).length).toBeGreaterThan(0)
   })
 
-  it.each([
-    ['destroy', (request: any) => called(callback => request.session.destroy(callback))],
-    ['nothing', async () => {}],
-  ])('a request whose session another one has ended begins none for its user, by %s', async (_, end) => {
-    let service: Awaited<ReturnType<typeof byHand>>
-    const ending = async (request: any) => {
-      await service.sessions.invalidateUser(42n)
-      await end(request)
-    }
-    service = await byHand(ending)
-    const one = service.browser()
-    await one.go('/login?user=42')
-    expect(await one.go('/again')).toMatchObject({ status: 401, body: 'ERR_SESSION_UNAUTHENTICATED' })
-    expect(await service.sessions.list(42n)).toEqual([])
-    // Not once more after the answer, where an error cuts the connection.
-    expect(service.errors).toHaveLength(1)
-    expect((await one.go('/read')).body).toBe('{}')
-  })
-
   it('a request begins none for its user if another one ends its session while it is about to destroy it', async () => {
     const barrier = BarrierStore.over(new MemoryStore())
     let service: Awaited<ReturnType<typeof byHand>>

@@ -4,17 +4,19 @@ import { SessionManager } from 'coatcheck'
 import { connectStore } from 'coatcheck/connect'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
+import { BarrierStore } from '../support/barrier-store.ts'
 import { OldConnectStore } from '../support/connect/old-store.ts'
-import { controlled, sidOf, userOf } from './service.ts'
+import { sidOf, userOf } from './service.ts'
 
 const SID = sidOf('one browser')
+const VERBS = ['create', 'read', 'update', 'touch', 'replace', 'delete', 'deleteUser'] as const
 const NEXT = sidOf('next, after regenerate')
 const VISITOR = { cookie: {}, a: 0, b: 0 }
 const OF_42 = { ...VISITOR, user: '42' }
 
 function nodeOver(memory: MemoryStore, old: OldConnectStore | null, stop = async () => {}) {
-  const { store, control } = controlled(memory)
-  control.before = stop
+  const store = BarrierStore.over(memory)
+  for (const verb of VERBS) store.every(verb, proceed => stop().then(proceed))
   const asked = (verb: 'get' | 'destroy') => (sid: string, callback: unknown) =>
     void stop().then(() => old![verb](sid, callback))
   const oldStore = { get: asked('get'), destroy: asked('destroy') }

@@ -1,67 +1,29 @@
 // express-session as it is on npm, with our store, around handlers on a real server, and browsers that keep their cookies.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { SessionError, SessionManager, type SessionOptions, type Store } from 'coatcheck'
+import { SessionError, type SessionManager, type SessionOptions } from 'coatcheck'
 import { type ConnectStoreOptions, connectStore } from 'coatcheck/connect'
-import { MemoryStore } from 'coatcheck/stores/memory'
 import expressSession, { type SessionOptions as MiddlewareOptions } from 'express-session'
-import { afterEach } from 'vitest'
-import { called, listening, SECRET } from '../support/connect/apps.ts'
-import { counting, jar, type Reply, sender } from '../support/edge-service.ts'
+import { called, SECRET } from '../support/connect/apps.ts'
+import { jar, listen as listenAt, makeSessions, type Reply, type Send } from '../support/edge-service.ts'
 
 /** What older middleware finds at a request: nothing of it is typed. */
 export type OldRequest = IncomingMessage & { session: any; sessionID: any } & Record<string, any>
 export type OldHandler = (request: OldRequest, response: ServerResponse, next: (error?: unknown) => void) => unknown
 
-const open: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  while (open.length > 0) await open.pop()!()
-})
-
-/** A store whose verbs can be stopped, or made to fail. */
-export function controlled(inner: Store = new MemoryStore()) {
-  const control = {
-    failing: new Set<string>(),
-    /** Awaited before each call of a verb. */
-    before: async (_verb: string): Promise<void> => {},
-  }
-  const store = new Proxy(inner, {
-    get(target, name) {
-      const value = Reflect.get(target, name, target)
-      if (typeof value !== 'function') return value
-      if (name === 'shard' || name === 'close' || name === 'sweep') return value.bind(target)
-      return async (...values: unknown[]) => {
-        await control.before(String(name))
-        if (control.failing.has(String(name))) throw new Error(`${String(name)} fails`)
-        return Reflect.apply(value, target, values)
-      }
-    },
-  })
-  return { store, control }
-}
-
 export type AnyManager = SessionManager<Record<string, unknown>, 'bigint'>
 
+/** `makeSessions`, for data of any keys. */
 export function makeManager(options: Partial<SessionOptions> = {}) {
-  const { store, calls } = counting(options.store ?? new MemoryStore())
-  const clock = { now: 1_800_000_000_000 }
-  const events: string[] = []
-  const sessions: AnyManager = new SessionManager({
-    now: () => clock.now,
-    onEvent: event => events.push(event.type),
-    sweepInterval: false,
-    ...options,
-    store,
-  })
-  open.push(() => sessions.close())
-  return { sessions, calls, clock, events }
+  const { sessions, ...made } = makeSessions(options as never)
+  return { ...made, sessions: sessions as unknown as AnyManager }
 }
 
 /** One browser: it sends what it was given, and keeps the cookies of all answers in the order in which they came. */
 export class Browser {
-  readonly #send: ReturnType<typeof sender>
+  readonly #send: Send
   readonly cookies: Map<string, string>
 
-  constructor(send: ReturnType<typeof sender>, cookies: Iterable<[string, string]> = []) {
+  constructor(send: Send, cookies: Iterable<[string, string]> = []) {
     this.#send = send
     this.cookies = new Map(cookies)
   }
@@ -105,9 +67,8 @@ export class Browser {
 
 /** Any listener of node:http on a port of its own. */
 export async function listen(listener: (request: IncomingMessage, response: ServerResponse) => unknown) {
-  const { port, server, close } = await listening(listener)
-  open.push(close)
-  return { port, server, browser: () => new Browser(sender(port)) }
+  const { port, send } = await listenAt(listener)
+  return { port, browser: () => new Browser(send) }
 }
 /** An ID such as a middleware draws. */
 export const sidOf = (name: string) => Buffer.from(name.padEnd(24, name)).toString('base64url').slice(0, 32)

@@ -4,7 +4,6 @@ import { connectStore } from 'coatcheck/connect'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore } from '../support/barrier-store.ts'
-import { SECRET } from '../support/connect/apps.ts'
 import { makeStore, serve, sidOf, userOf } from './service.ts'
 
 const MINUTE = 60_000
@@ -23,19 +22,6 @@ describe('a session', () => {
     expect(await one.read()).toEqual({ user: '42', cart: ['tea'] })
     expect(await sessions.revoke(42n, session.key)).toBe(true)
     expect(await one.read()).toEqual({})
-  })
-
-  it('goes on where the middleware has a new secret beside the old one, and not without the old one', async () => {
-    const made = makeStore()
-    const one = (await serve({}, {}, made)).browser()
-    await one.go('/login?user=42')
-    for (const [secret, found] of [
-      [['the next secret', SECRET], { user: '42' }],
-      ['the next secret', {}],
-    ] as const) {
-      const after = await serve({}, { middleware: { secret: secret as string } }, made)
-      expect(await one.copy(after.browser()).read()).toEqual(found)
-    }
   })
 
   it('is stored under a hash: neither the ID of the middleware nor ours reaches the store', async () => {
@@ -77,24 +63,6 @@ describe('a session', () => {
 })
 
 describe('one store', () => {
-  it('serves two middlewares of one kind, each with cookies of its own', async () => {
-    const made = makeStore()
-    const [shop, admin] = [
-      await serve({}, { middleware: { name: 'shop', cookie: { maxAge: 60 * MINUTE } } }, made),
-      await serve({}, { middleware: { name: 'admin' } }, made),
-    ]
-    const [customer, clerk] = [shop.browser(), admin.browser()]
-    await customer.go('/login?user=1')
-    await clerk.go('/login?user=2')
-    await customer.go('/write?key=cart&value=tea')
-    await clerk.go('/write?key=page&value=orders')
-    expect(await customer.read()).toEqual({ user: '1', cart: 'tea' })
-    expect(await clerk.read()).toEqual({ user: '2', page: 'orders' })
-    await customer.go('/logout')
-    expect(await made.sessions.list(1n)).toEqual([])
-    expect(await made.sessions.list(2n)).toHaveLength(1)
-  })
-
   it('of another namespace has other sessions', async () => {
     const { sessions } = makeStore()
     const [one, two] = ['one', 'two'].map(name => connectStore(sessions.namespace(name), { userOf: userOf as never }))

@@ -3,7 +3,6 @@ import { connectStore } from 'coatcheck/connect'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore } from '../support/barrier-store.ts'
-import { called } from '../support/connect/apps.ts'
 import { serve, userOf } from './service.ts'
 
 const MINUTE = 60_000
@@ -39,35 +38,6 @@ describe('a user', () => {
     expect([...new Set(events)]).toEqual(['created', 'write-refused'])
     expect(await one.read()).toEqual({})
   })
-
-  it.each(['create', 'replace'] as const)(
-    'whose password changed during a slow login (%s) gets no session',
-    async verb => {
-      const barrier = BarrierStore.over(new MemoryStore())
-      const { browser, sessions, errors } = await serve(
-        {
-          '/slow': async (request, response) => {
-            if (verb === 'create') await called(callback => request.session.regenerate(callback))
-            request.session.user = { id: '42', passwordVersion: 1 }
-            await called(callback => request.session.save(callback))
-            response.end('logged in')
-          },
-        },
-        { manager: { store: barrier } },
-      )
-      const one = browser()
-      await one.go('/write?key=cart&value=tea')
-      const pause = barrier.pause(verb, 'before')
-      const login = one.go('/slow')
-      await pause.reached
-      await sessions.invalidateUser(42n, { minPasswordVersion: 2 })
-      pause.resume()
-      await login
-      expect(errors).toContainEqual(expect.objectContaining({ code: 'ERR_SESSION_STALE_LOGIN' }))
-      expect(await sessions.list(42n)).toEqual([])
-      expect((await one.read()).user).toBeUndefined()
-    },
-  )
 })
 
 describe('a login without a new ID', () => {

@@ -2,7 +2,7 @@ import { modelTest } from 'coatcheck/custom-store/testing'
 import { RedisStore } from 'coatcheck/stores/redis'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { keyIn, recordOf, T0 } from '../support/redis/records.ts'
+import { keyIn, recordOf, T0 } from '../support/records.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { onRedis } from './on-redis.ts'
 

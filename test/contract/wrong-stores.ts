@@ -179,16 +179,19 @@ const usersBy =
     }
   }
 
-/** Keeps in place of a new record what `mangle` makes of it. */
-const keeping =
-  (mangle: (record: SessionRecord) => Partial<SessionRecord>): Change =>
-  ({ records }, right) => ({
-    admit(record, ...rest) {
-      const outcome = right.admit(record, ...rest)
-      if (outcome === 'created') records.set(record.key, { ...record, ...mangle(record) })
+/** Does this once a record was admitted, in place of another or not. */
+const admitting =
+  (then: (store: RightStore, record: SessionRecord, old: SessionRecord | undefined) => unknown): Change =>
+  (store, right) => ({
+    admit(record, options, old, now) {
+      const outcome = right.admit(record, options, old, now)
+      if (outcome === 'created') then(store, record, old)
       return outcome
     },
   })
+/** Keeps in place of a new record what `mangle` makes of it. */
+const keeping = (mangle: (record: SessionRecord) => Partial<SessionRecord>): Change =>
+  admitting(({ records }, record) => records.set(record.key, { ...record, ...mangle(record) }))
 
 const ownOf = ({ records }: RightStore, userId: string) =>
   [...records.values()].filter(record => record.userId === userId)
@@ -316,12 +319,7 @@ export const WRITING = faults({
     }),
     'begins no write after its deadline: a call that comes late rejects, and writes nothing',
   ],
-  'sweeps all at once': [
-    (_, right) => ({
-      sweep: (_, call) => right.sweep(Number.POSITIVE_INFINITY, call),
-    }),
-    SWEEP,
-  ],
+  'sweeps all at once': [(_, right) => ({ sweep: (_, call) => right.sweep(Number.POSITIVE_INFINITY, call) }), SWEEP],
   'keeps seconds': [
     keeping(({ createdAt, absoluteExpiresAt }) => ({
       createdAt: createdAt - (createdAt % 1000),
@@ -330,9 +328,7 @@ export const WRITING = faults({
     'keeps instants to the millisecond, from the epoch to the last one there is',
   ],
   'raises by a touch when a session was seen, and not its expiry': [
-    (_, right) => ({
-      touch: (key, seenAt, _, call) => right.touch(key, seenAt, 0, call),
-    }),
+    (_, right) => ({ touch: (key, seenAt, _, call) => right.touch(key, seenAt, 0, call) }),
     'raises seenAt and expiresAt by a touch and changes nothing else',
   ],
   'answers gone to a touch that changes nothing': [
@@ -372,13 +368,7 @@ export const WRITING = faults({
     CHAIN,
   ],
   'leaves the replaced session alive': [
-    ({ records }, right) => ({
-      admit(record, options, old, now) {
-        const outcome = right.admit(record, options, old, now)
-        if (outcome === 'created' && old !== undefined) records.set(old.key, old)
-        return outcome
-      },
-    }),
+    admitting(({ records }, _, old) => old && records.set(old.key, old)),
     'turns an anonymous session into a login of any user, wherever that user is kept',
     'answers gone to a second replace of the same session: it has one successor',
     'answers gone to update, touch and replace of a key under which a forward stands',
@@ -397,14 +387,10 @@ export const WRITING = faults({
     STALE_REPLACE,
   ],
   'keeps what was ended in the index of the user': [
-    (_, right) => {
+    (store, right) => {
       const index = new Map<string, SessionRecord>()
       return {
-        admit(record, ...rest) {
-          const outcome = right.admit(record, ...rest)
-          if (outcome === 'created') index.set(record.key, record)
-          return outcome
-        },
+        ...admitting((_, record) => index.set(record.key, record))(store, right),
         listUser: async (userId, kind, { now }) =>
           [...index.values()].filter(each => each.userId === userId && each.kind === kind && each.expiresAt > now),
       }
@@ -506,9 +492,7 @@ export const WRITING = faults({
     'counts a write once that arrives five times at once with one write ID',
   ],
   "takes another user's session for a repetition by its write ID": [
-    ({ records }) => ({
-      isRepetition: ({ key, writeId }) => records.get(key)?.writeId === writeId,
-    }),
+    ({ records }) => ({ isRepetition: ({ key, writeId }) => records.get(key)?.writeId === writeId }),
     ...TWINS,
   ],
   'takes an update of another version for a repetition by its write ID': [
@@ -561,13 +545,7 @@ export const WRITING = faults({
     'is not changed by a caller who changes the objects that it got',
   ],
   "keeps the caller's objects": [
-    ({ records }, right) => ({
-      admit(record, ...rest) {
-        const outcome = right.admit(record, ...rest)
-        if (outcome === 'created') records.set(record.key, record)
-        return outcome
-      },
-    }),
+    admitting(({ records }, record) => records.set(record.key, record)),
     'is not changed by a caller who changes the objects that it passed',
   ],
   'asks a replacement of the same parent for it once more': [
@@ -700,12 +678,7 @@ export const WRITING = faults({
     'never lowers a minimum password version that holds',
     'keeps the highest of the minimum password versions that are raised at once',
   ],
-  'holds a minimum password version for ever': [
-    (_, right) => ({
-      isStale: record => right.isStale(record, 0),
-    }),
-    UNTIL,
-  ],
+  'holds a minimum password version for ever': [(_, right) => ({ isStale: record => right.isStale(record, 0) }), UNTIL],
   'raises a minimum password version that has expired, and holds it on': [
     ({ minPasswordVersions }, right) => ({
       heldMinimum: userId => minPasswordVersions.get(userId),
@@ -760,9 +733,7 @@ export const WRITING = faults({
     'leaves other users and anonymous sessions alone when a user is logged out everywhere',
   ],
   'says that it ended a session though there was none': [
-    (_, right) => ({
-      deleteUser: async (...args) => Math.max(1, await right.deleteUser(...args)),
-    }),
+    (_, right) => ({ deleteUser: async (...args) => Math.max(1, await right.deleteUser(...args)) }),
     'ends nothing for a user who has no session',
   ],
   'spares what has expired by the clock of the caller': [
@@ -773,10 +744,7 @@ export const WRITING = faults({
     (store, right) => {
       const first = new Map<string, number>()
       return {
-        admit(record, ...rest) {
-          first.set(record.key, record.expiresAt)
-          return right.admit(record, ...rest)
-        },
+        ...admitting((_, record) => first.set(record.key, record.expiresAt))(store, right),
         ...sparing(({ key }, now) => first.get(key)! <= now)(store, right),
       }
     },
@@ -1013,9 +981,7 @@ const damagedIn = ({ records }: RightStore) => [...records.values()].filter(({ v
 export const WALKING = faults({
   'ends a walk after its first page': [showing(() => ({ next: null })), WALK, AGAIN, STANDING, ENDS],
   'begins a walk anew with each page': [
-    (_, right) => ({
-      scan: (_cursor, limit, call) => right.scan(null, limit, call),
-    }),
+    (_, right) => ({ scan: (_cursor, limit, call) => right.scan(null, limit, call) }),
     WALK,
     AGAIN,
   ],
@@ -1047,12 +1013,7 @@ export const WALKING = faults({
     showing((page, { records }) => ({ records: page.records.map(({ key }) => records.get(key)!) })),
     UNCHANGED,
   ],
-  'takes a clock at 0 for none': [
-    (_, right) => ({
-      live: (key, now) => right.live(key, now || Date.now()),
-    }),
-    EXPIRED,
-  ],
+  'takes a clock at 0 for none': [(_, right) => ({ live: (key, now) => right.live(key, now || Date.now()) }), EXPIRED],
   'shows corrupted records in a walk': [
     showing(({ records }, store) => ({ records: [...records, ...damagedIn(store)] })),
     CORRUPT_WALK,

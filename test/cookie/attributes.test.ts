@@ -196,13 +196,6 @@ describe('options of visits', () => {
       { cookie: { name: 'sid' }, rememberCookie: { name: 'sid' } },
       /rememberCookie\.name: "sid" is the session cookie's/,
     ],
-    [{ trustedOrigin: [] }, /openVisit: "trustedOrigin" is not an option \(there are: /],
-    [
-      { secure: true },
-      /openVisit: "secure" is not an option; it belongs to the cookie of nodeVisits: \{ cookie: \{ secure \} \}/,
-    ],
-    [{ trustedProxies: ['::1'] }, /openVisit: "trustedProxies" is not an option; it belongs to nodeVisits/],
-    [{ isSecure: () => true }, /openVisit: "isSecure" is not an option; it belongs to nodeVisits/],
     [null, /null/],
   ])('%j is a TypeError that quotes it', (options, message) => {
     expect(() => visitOf(makeSessions().sessions, null, {}, options as never)).toThrow(message)

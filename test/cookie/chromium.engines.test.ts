@@ -40,8 +40,6 @@ describeEngine('chromium', 'cookies in Chromium', () => {
   let visits: ReturnType<typeof nodeVisits>
   /** What the server saw: `METHOD host/path` and whether our cookie was there. */
   let seen: { what: string; cookie: string; site: string | undefined }[]
-  let release: () => void
-  let gate: Promise<void>
 
   const at = (host: string, path = '/') => `https://${host}:${port}${path}`
   const originOf = (host: string) => at(host, '')
@@ -96,10 +94,6 @@ describeEngine('chromium', 'cookies in Chromium', () => {
     const visit = visits.of(request, response)
     if (path === '/login') await visit.logIn(ada)
     else if (path === '/logout') await visit.logOut()
-    else if (path === '/slow') {
-      await visit.get()
-      await gate
-    }
     response.end(`<!doctype html><title>app</title><p>${(await visit.get())?.user?.name ?? 'anonymous'}</p>`)
   }
 
@@ -143,14 +137,10 @@ describeEngine('chromium', 'cookies in Chromium', () => {
   beforeEach(async () => {
     now = Date.now()
     seen = []
-    gate = new Promise(resolve => {
-      release = resolve
-    })
     setUp()
     await browser.clearCookies()
   })
   afterEach(async () => {
-    release()
     await page.goto('about:blank')
     await sessions.close()
   })
@@ -343,30 +333,6 @@ describeEngine('chromium', 'cookies in Chromium', () => {
     expect(await who()).toBe('ada')
     // The sibling has one of its own, which only itself gets.
     expect((await ours('__Host-session_id')).map(({ domain }) => domain).sort()).toEqual([APP, SIBLING])
-  })
-
-  it('a slow response that touched does not overwrite the cookie of a login that finished meanwhile', async () => {
-    await login()
-    now += 20 * 60_000
-    const slow = fetchIn('/slow', 'GET')
-    await until('the slow request has arrived', () => expect(seen.map(({ what }) => what)).toContain(`GET ${APP}/slow`))
-    await page.evaluate(`fetch('/login', { method: 'POST' }).then(r => r.text())`)
-    const [after] = await ours()
-    release()
-    await slow
-    expect(await ours()).toEqual([after])
-    expect(await who()).toBe('ada')
-  })
-
-  it('a slow response that touched re-sends the cookie, where nothing happened meanwhile', async () => {
-    await login()
-    const [before] = await ours()
-    now += 20 * 60_000
-    release()
-    await fetchIn('/slow', 'GET')
-    const [after] = await ours()
-    expect(after!.value).toBe(before!.value)
-    expect(after!.expires).toBeGreaterThan(before!.expires)
   })
 
   it('a form of another site brings no cookie; the redirect that answers it does', async () => {

@@ -91,29 +91,6 @@ describe('after a deploy', () => {
     },
   )
 
-  it('of hostPrefix its browser logs in once more, and a login or a logout ends what the old name leads to', async () => {
-    for (const page of ['login', 'logout']) {
-      const { browse, deploy, sessions } = deployed()
-      await browse('remember')
-      deploy({ cookie: { hostPrefix: true } })
-      expect(await browse('')).toBe('nobody')
-      await browse(page)
-      expect((await sessions.list(42n)).length).toBe(page === 'login' ? 1 : 0)
-      deploy({})
-      expect(await browse(''), 'back again: the old name leads nowhere').toBe('nobody')
-    }
-  })
-
-  it('of a new name its browser is back by its remember token, or logs in once more', async () => {
-    for (const page of ['remember', 'login']) {
-      const { browse, deploy } = deployed()
-      await browse(page)
-      deploy({ cookie: { name: 'sid' } })
-      expect(await browse('')).toBe(page === 'remember' ? 'ada' : 'nobody')
-      expect([await browse('login'), await browse('')]).toEqual(['ada', 'ada'])
-    }
-  })
-
   /** A node with the cookie of before, and one with another. */
   function both(cookie: CookieOptions) {
     const made = makeSessions({ rememberFor: '30d' })
@@ -143,51 +120,5 @@ describe('after a deploy', () => {
     }
     await browse(1, 'logout')
     for (const each of [0, 1] as const) expect(await browse(each, '')).toBe('nobody')
-  })
-})
-
-describe('a live session that a sibling host plants', () => {
-  /** The victim's browser, and the cookie that another host has planted in it. */
-  async function tossed(options: FetchVisitsOptions = {}) {
-    const service = deployed(options)
-    const theirs = await service.sessions.create({ user: { id: 7n, name: 'max' } })
-    const plant = () =>
-      service.jar.take([`session_id=${theirs.secret}; Domain=example.com; Path=/app`], 'evil.example.com')
-    return { ...service, theirs, plant }
-  }
-
-  it('beside a live one is refused, told, and ended by the next login', async () => {
-    const { browse, plant, events, sessions, theirs } = await tossed()
-    await browse('login')
-    plant()
-    expect([await browse(''), events.at(-1)]).toEqual(['nobody', 'ambiguous-cookie'])
-    expect([await browse('login'), await browse('')]).toEqual(['ada', 'ada'])
-    expect(await sessions.get(theirs.secret)).toBeNull()
-  })
-
-  it('beside an ended or an expired one is taken, as in a browser without a cookie', async () => {
-    for (const end of ['logout', 'time'] as const) {
-      const { browse, plant, clock, sessions, theirs } = await tossed()
-      await browse('login')
-      const [session] = await sessions.list(42n)
-      if (end === 'logout') await sessions.revoke(42n, session!.key)
-      else {
-        clock.now += 29 * MINUTE
-        await sessions.get(theirs.secret)
-        clock.now += 2 * MINUTE
-      }
-      plant()
-      expect([end, await browse('')]).toEqual([end, 'max'])
-    }
-  })
-
-  it('never gets anywhere where the name has __Host-', async () => {
-    const { browse, plant, events } = await tossed({ cookie: { hostPrefix: true } })
-    plant()
-    expect(await browse('')).toBe('nobody')
-    await browse('login')
-    plant()
-    expect([await browse(''), await browse('logout'), await browse('')]).toEqual(['ada', 'nobody', 'nobody'])
-    expect(events).not.toContain('ambiguous-cookie')
   })
 })

@@ -128,12 +128,6 @@ describe('of several session IDs', () => {
     expect(new Set(made.events)).toEqual(new Set(['ambiguous-cookie']))
     expect(await userOf(made.sessions, [token])).toBe('ada')
   })
-
-  it('where none is live a remember token brings the user back', async () => {
-    const { made, cookie, token } = await remembered()
-    made.clock.now += 24 * 3_600_000
-    expect(await userOf(made.sessions, [`session_id=${planted}`, cookie, token])).toBe('ada')
-  })
 })
 
 describe('a request of which one ID has ended or got a new ID here, and none is live', () => {
@@ -263,17 +257,6 @@ it('what has not the form of an ID or a token takes no place among several, and 
   await visitOf(made.sessions, [...junk.slice(0, 20), cookie, token, ...junk.slice(20)]).logOut()
   expect(await made.sessions.get(session.secret)).toBeNull()
   expect(await visitOf(made.sessions, [token]).get()).toBeNull()
-})
-
-it('a logout says of each session that it was one', async () => {
-  const ended: unknown[] = []
-  const made = makeSessions({ onEvent: event => event.type === 'destroyed' && ended.push([event.key, event.reason]) })
-  const [one, other] = [await loggedIn(made), await loggedIn(made)]
-  await visitOf(made.sessions, [one.cookie, other.cookie]).logOut()
-  expect(ended).toEqual([
-    [one.session.key, 'logout'],
-    [other.session.key, 'logout'],
-  ])
 })
 
 it('a logout and a login end what is live by the clock of a slower node alone', async () => {

@@ -11,7 +11,6 @@ import {
   type AnyVisit,
   ada,
   type Data,
-  listen,
   loggedIn,
   type Manager,
   makeSessions,
@@ -158,13 +157,6 @@ describe('a request that a guard refuses is told', () => {
     ).rejects.toMatchObject({ code: 'ERR_SESSION_CROSS_ORIGIN' })
     expect(refusals).toEqual([{ ...crossOrigin, method: '', origin: 'https://evil.example', host: HOST }])
   })
-
-  it('for a tenant with its name', async () => {
-    const { sessions, refusals } = telling()
-    const tenant = sessions.namespace('acme')
-    await expect(visitOf(tenant, null, { secure: false }).logIn(ada)).rejects.toMatchObject({ status: 403 })
-    expect(refusals).toEqual([{ ...insecure, host: HOST, namespace: 'acme' }])
-  })
 })
 
 const TOKEN = `remember_token=${'s'.repeat(43)}.${'v'.repeat(43)}`
@@ -221,29 +213,6 @@ describe('one refusal is one event', () => {
     await visit.checkCsrf(undefined).catch(() => visit.checkCsrf('guessed').catch(() => {}))
     expect(refusals).toHaveLength(1)
   })
-
-  it('over nodeVisits and fetchVisits, however often the visit is asked', async () => {
-    const { sessions, refusals } = telling()
-    const visits = nodeVisits(sessions)
-    const { port, send } = await listen(async (request, response) => {
-      await Promise.allSettled([
-        visits.of(request, response).get(),
-        visits.of(request).get(),
-        visits.of(request, response).logIn(ada),
-      ])
-      response.end()
-    })
-    await send('/', { method: 'POST', headers: { origin: 'https://evil.example' } })
-    const sent = { method: 'POST', origin: 'https://evil.example' }
-    expect(refusals).toMatchObject([{ reason: 'cross-origin', ...sent, host: `127.0.0.1:${port}` }])
-    const visit = fetchVisits(sessions)
-    const request = new Request(`https://${HOST}/login`, {
-      method: 'POST',
-      headers: { origin: 'https://evil.example' },
-    })
-    await Promise.allSettled([visit.of(request).get(), visit.of(request).logIn(ada)])
-    expect(refusals.slice(1)).toMatchObject([{ reason: 'cross-origin', ...sent, host: HOST }])
-  })
 })
 
 it.each<[string, string, number, RegExp, (sessions: Manager, cookie: string) => Promise<unknown>]>([
@@ -253,20 +222,6 @@ it.each<[string, string, number, RegExp, (sessions: Manager, cookie: string) => 
     403,
     /^cross-origin request refused; to allow this origin, add it to `trustedOrigins` /,
     (sessions, cookie) => visitOf(sessions, cookie, { header: headers(EVIL) }).get(),
-  ],
-  [
-    'a wrong CSRF token what is wrong with it',
-    'ERR_SESSION_CSRF',
-    403,
-    /token is missing, or not this session's/,
-    (sessions, cookie) => visitOf(sessions, cookie).checkCsrf('guessed'),
-  ],
-  [
-    'a request without a user that there is none',
-    'ERR_SESSION_UNAUTHENTICATED',
-    401,
-    /no user/,
-    sessions => visitOf(sessions, null).requireUser(),
   ],
   [
     'a password that was verified long ago within which time',

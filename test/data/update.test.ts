@@ -59,16 +59,6 @@ describe('take', () => {
     expect(await visit.get()).toBeNull()
     expect(await sessions.take(session, 'flash')).toBeUndefined()
   })
-
-  it('in a visit keeps the session, whether there was a value or not', async () => {
-    const { sessions } = setUp()
-    const { secret } = await sessions.create({ data: { note: 'once' } })
-    const visit = openWith(sessions, { secret })
-    expect(await visit.take('note')).toBe('once')
-    expect(await visit.take('note')).toBeUndefined()
-    expect((await visit.get())?.secret).toBe(secret)
-    expect((await visit.update({ n: 1 }))?.data.n).toBe(1)
-  })
 })
 
 it('update: what the function throws is the caller’s, and the old data stays; undefined leaves the start value', async () => {
@@ -159,31 +149,6 @@ describe('a writer for whom earlier ones left no time', () => {
       outcome: 'not-applied',
     })
     expect((await sessions.get(session.secret))?.data.n).toBe(5)
-  })
-
-  it.each<[string, (sessions: any, id: string) => Promise<unknown>]>([
-    ['regenerate', (sessions, id) => sessions.regenerate(id)],
-    ['regenerate with a grace', (sessions, id) => sessions.regenerate(id, grace)],
-    ['a login', (sessions, id) => sessions.logIn(id, { user })],
-  ])('%s with an ID, whose lookup took a while: the error says what took the time', async (_, run) => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
-    const { sessions, store } = setUp({ storeTimeout: '2s' })
-    const session = await sessions.create({ user })
-    const lookup = store.pause('read', 'after')
-    const renewal = run(sessions, session.secret).catch((error: unknown) => error)
-    await lookup.reached
-    await vi.advanceTimersByTimeAsync(100)
-    store.next('update', faults.hang)
-    const earlier = sessions.update(session, { n: 2 }).catch((error: unknown) => error)
-    lookup.resume()
-    await vi.advanceTimersByTimeAsync(1901)
-    expect(await renewal).toMatchObject({
-      operation: 'replace',
-      outcome: 'not-applied',
-      message: 'replace: earlier writers of this session took all of storeTimeout',
-    })
-    await vi.advanceTimersByTimeAsync(100)
-    expect(await earlier).toMatchObject({ operation: 'update', outcome: 'unknown' })
   })
 })
 

@@ -8,7 +8,13 @@ import { Client, PASSWORD, runExample, type Service, startExample } from '../sup
 import { build } from '../support/scripts/build.mjs'
 import { until } from '../support/services/process.ts'
 
-beforeAll(build, 240_000)
+const UNREACHABLE = { STORE_URL: 'redis://:hunter2@127.0.0.1:1' }
+let unreachable: ReturnType<typeof runExample>
+beforeAll(async () => {
+  await build()
+  // The service gives a database five seconds: the other tests run meanwhile.
+  unreachable = runExample('server.mjs', { PORT: '0', ...UNREACHABLE })
+}, 240_000)
 
 let service: Service | undefined
 afterEach(() => service?.stop())
@@ -100,9 +106,9 @@ describe('a wrong setting', () => {
     [{ PORT: '70000' }, /PORT: expected a number/],
     [{ COOKIE_SECURE: 'false' }, /COOKIE_SECURE: expected on or off, got "false"/],
     [{ COOKIE_SECURE: 'off', HOST: '' }, /COOKIE_SECURE=off is for this machine alone, not for HOST=/],
-    [{ STORE_URL: 'redis://:hunter2@127.0.0.1:1' }, /Redis at 127\.0\.0\.1:1 cannot be used/],
+    [UNREACHABLE, /Redis at 127\.0\.0\.1:1 cannot be used/],
   ])('is named in a line, where the program does not start: %j', async (env, message) => {
-    const { output, code } = await runExample('server.mjs', { PORT: '0', ...env })
+    const { output, code } = await (env === UNREACHABLE ? unreachable : runExample('server.mjs', { PORT: '0', ...env }))
     expect(output).toMatch(message)
     expect(output).not.toMatch(/hunter2|\n {4}at /)
     expect(code).toBe(1)

@@ -55,13 +55,6 @@ describe('a login with an idle time of its own', () => {
     const next = await sessions.logIn(short, { user })
     expect([next.expiresAt - clock(), next.absoluteExpiresAt - clock()]).toEqual([30 * MINUTE, 12 * HOUR])
   })
-
-  it('has a cookie that lives as long', async () => {
-    const { sessions } = setUp()
-    const visit = open(sessions)
-    await visit.logIn({ user, idleTimeout: '10m' })
-    expect(visit.finish().headers.getSetCookie()[0]).toContain('Max-Age=600;')
-  })
 })
 
 it('lives for at most idle after its last visit, and at most absolute in all, whatever the visits', async () => {

@@ -1,6 +1,5 @@
 // A service that lives on with shorter time limits, while another one on the same store keeps the longer ones.
 import { SessionManager } from 'coatcheck'
-import { connectStore } from 'coatcheck/connect'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore } from '../support/barrier-store.ts'
@@ -92,16 +91,6 @@ describe('a session that began with longer time limits', () => {
     await before.create({ user })
     clock.advance(HOUR)
     expect(await after.invalidateAll()).toBe(1)
-  })
-
-  it('is over for connect too', async () => {
-    const { clock, before, after } = setUp()
-    const [long, short] = [connectStore(before), connectStore(after)]
-    const sid = 'V1StGXR8_Z5jdHi6B-myT_4f90FbQx'
-    await long.set(sid, { cookie: {}, cart: 1 })
-    clock.advance(HOUR)
-    expect(await short.get(sid)).toBeNull()
-    expect(await long.get(sid)).toMatchObject({ cart: 1 })
   })
 })
 

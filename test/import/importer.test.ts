@@ -449,24 +449,6 @@ describe('an outage is not a logout', () => {
     expect((await world.two.ask(OLD)).name).toBe('ada')
   })
 
-  it('of our store, at each step: the request is refused, the cookies stay, and it works afterwards', async () => {
-    for (const fault of [faults.rejects, faults.rejectsAfter, faults.throws])
-      for (let stop = 0; stop < 10; stop += 1) {
-        const world = withAda()
-        let calls = 0
-        const run = (proceed: () => Promise<any>, args: readonly any[]) =>
-          calls++ === stop ? fault(proceed, args) : proceed()
-        for (const verb of VERBS) world.store.every(verb, run)
-        const error = await world.one.open(OLD).catch((thrown: unknown) => thrown)
-        if (calls > stop) expect(error, `stopped at call ${stop}`).toBeInstanceOf(SessionStoreError)
-        for (const verb of VERBS) world.store.every(verb, go => go())
-        const again = await world.two.ask(OLD)
-        expect(again.name, `stopped at call ${stop}`).toBe('ada')
-        await again.visit.logOut()
-        expect((await world.one.ask(OLD)).name).toBeNull()
-      }
-  })
-
   it('of our store while the session gets a new ID: both cookies still lead to it', async () => {
     const world = withAda()
     const { next } = await world.one.ask(OLD)

@@ -16,17 +16,6 @@ function setUp(limit: SessionOptions['limit'] & object, options: object = {}) {
   return { ...at, node, live, ended }
 }
 
-/** Takes some turns of the event loop before a call and after it. */
-const atRandom: Handler = async proceed => {
-  const pause = async () => {
-    for (let turns = Math.random() * 8; turns > 0; turns--) await new Promise(resolve => setImmediate(resolve))
-  }
-  await pause()
-  const answer = await proceed()
-  await pause()
-  return answer
-}
-
 /** Lets every second look fail so. */
 const secondLook = (fault: Handler): Handler => {
   let looks = 0
@@ -34,16 +23,6 @@ const secondLook = (fault: Handler): Handler => {
 }
 
 describe.each(POLICIES)('with a limit of 3 that says %s', onLimit => {
-  it('50 logins of one user at one node at once, in place of sessions of visitors, leave 3', async () => {
-    const { sessions, store, live } = setUp({ max: 3, onLimit })
-    const visitors = await Promise.all(times(50).map(() => sessions.create()))
-    for (const verb of ['listUser', 'create', 'replace', 'delete'] as const) store.every(verb, atRandom)
-    const logins = await Promise.allSettled(visitors.map(visitor => sessions.logIn(visitor, { user })))
-    const refused = logins.filter(login => login.status === 'rejected').map(({ reason }) => reason.code)
-    expect(refused).toEqual(onLimit === 'refuse' ? times(47).map(() => 'ERR_SESSION_LIMIT') : [])
-    expect(await live()).toHaveLength(3)
-  })
-
   it('logins of one user wait for each other, and nobody else for them', async () => {
     const { sessions, store } = setUp({ max: 3, onLimit })
     const tenant = sessions.namespace('acme')
@@ -82,14 +61,6 @@ describe.each(POLICIES)('with a limit of 3 that says %s', onLimit => {
       expect(await live()).toEqual([])
     },
   )
-
-  it('a login whose second look gets no answer in time ends what it began', async () => {
-    const { store, live, node } = setUp({ max: 3, onLimit })
-    store.every('listUser', secondLook(faults.hang))
-    await expect(node({ storeTimeout: '100ms' }).create({ user })).rejects.toMatchObject({ outcome: 'not-applied' })
-    store.every('listUser', null)
-    expect(await live()).toEqual([])
-  })
 
   it('a login says unknown if neither its second look nor the end of what it began succeeds', async () => {
     const { sessions, store, live } = setUp({ max: 3, onLimit })

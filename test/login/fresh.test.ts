@@ -1,6 +1,5 @@
 // Whether a password was verified lately: by this login, or elsewhere and earlier.
 import { describe, expect, it } from 'vitest'
-import { faults } from '../support/barrier-store.ts'
 import { grace, openWith, setUp, user } from '../support/manager-kit.ts'
 import { HOUR, MINUTE } from '../support/test-clock.ts'
 
@@ -111,15 +110,5 @@ describe('verifiedAt: a login whose password was verified elsewhere, earlier or 
     expect(() => sessions.isFresh({ ...session } as never, '1h')).toThrow(
       /^session: expected the object that get\(\) or logIn\(\) returned/,
     )
-  })
-
-  it('that was broken in the store is never', async () => {
-    const { sessions, store } = setUp()
-    const session = await sessions.create({ user, data: { a: 1 }, verifiedAt: 5e11 })
-    const record: any = await store.inner.read(session.key, { now: 0 })
-    store.every('read', faults.answers(Promise.resolve({ ...record, data: '@vx@{"a":1}' })))
-    const seen = (await sessions.get(session.secret))!
-    expect(sessions.isFresh(seen, '400d')).toBe(false)
-    expect(seen.data).toEqual({})
   })
 })

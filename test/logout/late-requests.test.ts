@@ -42,33 +42,6 @@ async function browser() {
 /** The cookie of this name, of a whole header. */
 const only = (name: string, cookies: string) => cookies.split('; ').find(pair => pair.startsWith(`${name}=`))!
 
-describe('a late request begins no anonymous session', () => {
-  it('where a login comes while it is stored: it ends again', async () => {
-    const { store, visit, logIn, sessions, clock } = await browser()
-    const pause = store.pause('create', 'after')
-    const saving = visit(DEAD)
-    const updating = saving.update({ n: 1 })
-    await pause.reached
-    const { key } = store.calls.at(-1)!.args[0]
-    await logIn(DEAD)
-    pause.resume()
-    expect(await updating).toBeNull()
-    expect(saving.headers.getSetCookie()).toEqual([])
-    expect(await store.inner.read(key, { now: clock() })).toBeNull()
-    expect(await sessions.list(42n)).toHaveLength(1)
-  })
-
-  it('in place of one that this visit found ended, however often it is asked, until it logs out', async () => {
-    const { anonymous, visit, elsewhere } = await browser()
-    const visiting = visit(await anonymous())
-    await elsewhere.destroy((await visiting.get())!)
-    for (let times = 0; times < 2; times += 1) expect(await visiting.update({ n: 1 })).toBeNull()
-    await expect(visiting.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
-    await visiting.logOut()
-    expect(await visiting.update({ n: 1 })).toMatchObject({ data: { n: 1 } })
-  })
-})
-
 describe('what a stranger sends', () => {
   it('makes this process forget no login and no logout, however many invented cookies are logged out', async () => {
     const { anonymous, visit, late, logIn, sessions } = await browser()
@@ -131,34 +104,7 @@ describe('a request that asks for a new ID of a session that has ended', () => {
   })
 })
 
-describe('a late request begins one', () => {
-  it('where the old session expired, was never known, or was ended by somewhat else than its browser', async () => {
-    const { anonymous, clock, late, logIn, sessions } = await browser()
-    const expired = await anonymous()
-    clock.advance(24 * 60 * MINUTE)
-    const ended = await logIn(null)
-    await sessions.invalidateUser(42n)
-    for (const cookie of [expired, DEAD, ended]) {
-      const [session, lines] = await late(cookie, each => each.update({ n: 1 }))
-      expect([session, lines]).toEqual([expect.objectContaining({ data: { n: 1 } }), [expect.any(String)]])
-    }
-  })
-})
-
 describe('a late request brings nobody back by a remember token', () => {
-  it('after its session got a new ID: the token stays as it is for the browser, and serves it later', async () => {
-    const { visit, late, logIn, clock } = await browser()
-    const cookies = await logIn(null, true)
-    const renewing = visit(cookies)
-    await renewing.regenerate()
-    clock.advance(MINUTE)
-    expect(await late(cookies, each => each.get())).toEqual([null, []])
-    const token = only('remember_token', cookies)
-    expect((await visit(`${jar(renewing.headers.getSetCookie())}; ${token}`).get())?.user?.name).toBe('ada')
-    clock.advance(24 * 60 * MINUTE)
-    expect((await visit(token).get())?.user?.name).toBe('ada')
-  })
-
   it('after its session got a new ID whose answer was lost: until the old ID leads on no more, on any node', async () => {
     for (const grace of [undefined, '10s'] as const) {
       const { visit, elsewhere, logIn, clock } = await browser()

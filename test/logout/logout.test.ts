@@ -96,13 +96,3 @@ it('a session that others ended: its cookie is sent and finds nothing, and its b
     expect(await openWith(sessions, session).update({ n: 1 })).toMatchObject({ user: null, data: { n: 1 } })
   }
 })
-
-it('the cookie of a session is held back when its remember token was revoked, as after a logout', async () => {
-  const { sessions } = setUp({ rememberFor: '30d' })
-  const token = await sessions.issueRememberToken(await sessions.create({ user }))
-  const back = open(sessions, `remember_token=${token}`)
-  await back.get()
-  expect(back.cookies.map(({ name }) => name)).toContain('session_id')
-  await sessions.revokeRememberToken(token)
-  expect(back.cookies).toEqual([])
-})

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { connectSid, OldStoreStub, SECRET } from '../support/old-sessions.ts'
 import { onlyHost } from '../support/only-host.ts'
 import { testClock } from '../support/test-clock.ts'
 
@@ -9,8 +10,9 @@ async function loadCopy() {
   const { openVisit } = await import('coatcheck/custom-server')
   const { nodeVisits } = await import('coatcheck/node')
   const { fetchVisits } = await import('coatcheck/fetch')
+  const { sessionImporter, fromExpressSession } = await import('coatcheck/import')
   const { MemoryStore } = await import('coatcheck/stores/memory')
-  return { ...core, openVisit, nodeVisits, fetchVisits, MemoryStore }
+  return { ...core, openVisit, nodeVisits, fetchVisits, sessionImporter, fromExpressSession, MemoryStore }
 }
 type Copy = Awaited<ReturnType<typeof loadCopy>>
 
@@ -62,6 +64,23 @@ describe('the visits of one copy and the manager of another', () => {
       expect((await visits.of({ method: 'GET', headers } as never).requireUser()).user.name).toBe('ada')
     }
   })
+})
+
+it('the importer of one copy takes sessions over, and lets them end, with visits and the manager of another', async () => {
+  const sessions = managerOf(one)
+  const old = new OldStoreStub()
+  old.put('an-old-id', { user })
+  const from = two.fromExpressSession<{ user: typeof user }>({ secret: SECRET, store: old })
+  const importer = two.sessionImporter(sessions, { from, toLogin: found => found })
+  const ask = (visits: ReturnType<Copy['fetchVisits']>) =>
+    importer.import(connectSid('an-old-id'), header =>
+      visits.of(new Request('https://a.example/', { method: 'POST', headers: { cookie: header } })),
+    )
+  const { visit } = await ask(one.fetchVisits(sessions))
+  expect((await visit.get())?.user?.name).toBe('ada')
+  await (await ask(one.fetchVisits(sessions))).visit.logOut()
+  const late = await ask(two.fetchVisits(sessions))
+  expect([await late.visit.get(), old.records.size]).toEqual([null, 0])
 })
 
 describe('a session of one copy at the manager of another', () => {

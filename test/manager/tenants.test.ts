@@ -3,9 +3,7 @@ import { SessionManager } from 'coatcheck'
 import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
-import { faults } from '../support/barrier-store.ts'
 import { open, schemaOf, setUp, user } from '../support/manager-kit.ts'
-import { MINUTE, SECOND } from '../support/test-clock.ts'
 
 it('the name of a tenant is short and plain, and a tenant has no tenants of its own', () => {
   const { sessions } = setUp()
@@ -66,42 +64,6 @@ it('a login at a second tenant of one host has a cookie of its own, and leaves t
 })
 
 describe('a tenant that is asked for at each request', () => {
-  it('writes a visit down once per interval, as its parent does', async () => {
-    const { sessions, store, clock } = setUp()
-    const { secret } = await sessions.namespace('acme').create({ user })
-    clock.advance(5 * MINUTE)
-    store.every('touch', faults.answers(Promise.resolve('touched')))
-    store.reset()
-    for (let request = 0; request < 5; request += 1) {
-      clock.advance(SECOND)
-      expect(await sessions.namespace('acme').get(secret)).not.toBeNull()
-    }
-    expect(store.counts()).toEqual({ read: 5, touch: 1 })
-  })
-
-  it('holds back the cookie of a session that was destroyed meanwhile', async () => {
-    const { sessions } = setUp()
-    const slow = open(sessions.namespace('acme'))
-    const session = await slow.logIn({ user })
-    await sessions.namespace('acme').destroy(session)
-    expect(slow.headers.getSetCookie()).toEqual([])
-  })
-
-  it('lets writers wait for each other instead of colliding', async () => {
-    const { sessions, store } = setUp()
-    const session = await sessions.namespace('acme').create({ data: { n: 0 } })
-    store.reset()
-    await Promise.all(
-      Array.from({ length: 20 }, () =>
-        sessions.namespace('acme').update(session, draft => {
-          draft.n = (draft.n as number) + 1
-        }),
-      ),
-    )
-    expect((await sessions.namespace('acme').get(session.secret))?.data).toEqual({ n: 20 })
-    expect(store.counts()).toEqual({ update: 20, read: 1 })
-  })
-
   it('is the same one, whose options were checked once', () => {
     let started = 0
     const initial = () => {
@@ -139,18 +101,5 @@ describe('what one tenant ends, touches and writes', () => {
       await tenant.destroy(visitor.secret)
     }
     expect((await sessions.get(visitor.secret))?.key).toBe(visitor.key)
-  })
-
-  it('concerns no other tenant, though the user has the same ID there', async () => {
-    const { sessions } = setUp({ userIds: 'string' })
-    const ada = { id: 'ada', name: 'ada' }
-    const spaces = [sessions, sessions.namespace('blue'), sessions.namespace('green'), sessions.namespace('bluegreen')]
-    for (const ending of spaces) {
-      for (const space of spaces) await open(space).logIn({ user: ada } as never)
-      await ending.invalidateUser('ada' as never)
-      const left = await Promise.all(spaces.map(async space => (await space.list('ada' as never)).length))
-      expect(left).toEqual(spaces.map(space => (space === ending ? 0 : 1)))
-      for (const space of spaces) await space.invalidateUser('ada' as never)
-    }
   })
 })

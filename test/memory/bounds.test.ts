@@ -205,6 +205,14 @@ describe('the memory store in the course of time', () => {
     expect(await store.create(login, { now: NOW })).toBe('created')
   })
 
+  it('keeps nothing of a session that was prolonged and then ended: no sweep meets it', async () => {
+    const store = new MemoryStore()
+    const { key } = await put(store, '1')
+    await store.touch(key, NOW + 1, NOW + 2 * HOUR, { now: NOW })
+    await store.delete(key, { now: NOW })
+    expect(await store.sweep(10, { now: NOW + 3 * HOUR })).toBe(0)
+  })
+
   it('stops a sweep after some time, and goes on with the next one', async () => {
     const store = new MemoryStore()
     await fill(store, 100)

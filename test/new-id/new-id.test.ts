@@ -67,15 +67,6 @@ it.each(BOTH)(
   },
 )
 
-it('an ID that leads nowhere gets no new one, and nothing is written', async () => {
-  const { sessions, store } = setUp()
-  const gone = await sessions.create({ user })
-  await sessions.destroy(gone)
-  store.reset()
-  expect([await WITH_GRACE(sessions, gone.secret), await WITHOUT(sessions, gone.secret)]).toEqual([null, null])
-  expect(store.counts()).toEqual({ read: 2 })
-})
-
 describe.each(BOTH)('a new ID %s of a remembered session that was not used yet', (_, renew) => {
   const unused = async () => {
     const at = setUp({ rememberFor: '30d', idleTimeout: '30m' })

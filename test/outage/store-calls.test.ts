@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { Worker } from 'node:worker_threads'
 import { type SessionId, SessionManager, SessionStoreError, type Store } from 'coatcheck'
-import type { SessionRecord } from 'coatcheck/custom-store'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { BarrierStore, faults, type Handler, type Verb } from '../support/barrier-store.ts'
 import { grace, setUp as memory, user } from '../support/manager-kit.ts'
+import { recordOf } from '../support/records.ts'
 
 // The timers and the clock that the guard looks at are the test's: nothing here waits.
 beforeEach(() => {
@@ -145,23 +145,6 @@ describe.each(METHODS.filter(([, verb]) => verb === 'read'))('%s, when its read 
   })
 })
 
-/** What a store may answer under this key: an anonymous session that lives for long. */
-const soundRecord = (key: string): SessionRecord => ({
-  key,
-  kind: 'session',
-  parent: null,
-  userId: null,
-  userName: null,
-  passwordVersion: null,
-  data: '{}',
-  version: 1,
-  writeId: 'w'.repeat(9),
-  createdAt: Date.now(),
-  seenAt: Date.now(),
-  expiresAt: 4e12,
-  absoluteExpiresAt: 4e12,
-})
-
 it.each([
   { expiresAt: undefined },
   { expiresAt: 'soon' },
@@ -178,9 +161,11 @@ it.each([
 ])('a record with %o is an outage, never "not logged in"', async wrong => {
   const { store, sessions } = setUp()
   const { secret, key } = await sessions.create()
-  store.next('read', faults.answers(soundRecord(key)))
+  const now = Date.now()
+  const sound = recordOf(store, null, { key, createdAt: now, seenAt: now, expiresAt: 4e12, absoluteExpiresAt: 4e12 })
+  store.next('read', faults.answers({ ...sound }))
   expect(await sessions.get(secret)).toMatchObject({ key })
-  store.next('read', faults.answers({ ...soundRecord(key), ...wrong }))
+  store.next('read', faults.answers({ ...sound, ...wrong }))
   await expect(sessions.get(secret)).rejects.toMatchObject({
     operation: 'read',
     outcome: 'not-applied',

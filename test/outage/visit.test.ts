@@ -2,27 +2,19 @@
 import { SessionStoreError } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
+import { BarrierStore, faults } from '../support/barrier-store.ts'
 import { ada, loggedIn, makeSessions, setCookies, visitOf } from '../support/edge-service.ts'
 
-/** A store of which some methods fail while `failing.on`. */
-function failingStore(...methods: ('read' | 'delete' | 'create' | 'replace')[]) {
-  const failing = { on: false }
-  const store = new MemoryStore()
-  for (const name of methods) {
-    const works = store[name].bind(store) as (...args: unknown[]) => unknown
-    const method = (...args: unknown[]) =>
-      failing.on ? Promise.reject(new Error('connection refused')) : works(...args)
-    Object.assign(store, { [name]: method })
-  }
-  return { store, failing }
+const setUp = () => {
+  const store = BarrierStore.over(new MemoryStore())
+  return { store, made: makeSessions({ store, rememberFor: '30d' }) }
 }
 
 describe('an outage is not a logout', () => {
   it('touches no cookie, asks once, and answers 503', async () => {
-    const { store, failing } = failingStore('read', 'delete', 'create', 'replace')
-    const made = makeSessions({ store, rememberFor: '30d' })
+    const { store, made } = setUp()
     const { cookie, token } = await loggedIn(made, { ...ada, remember: true })
-    failing.on = true
+    for (const verb of ['read', 'delete', 'create', 'replace'] as const) store.every(verb, faults.rejects)
     const visit = visitOf(made.sessions, [cookie, token])
     await expect(visit.get()).rejects.toMatchObject({ code: 'ERR_SESSION_STORE', status: 503 })
     await expect(visit.get()).rejects.toMatchObject({ code: 'ERR_SESSION_STORE' })
@@ -35,13 +27,11 @@ describe('an outage is not a logout', () => {
   it.each([undefined, { grace: '1m' }] as const)(
     'is over for a new ID, though the read before it failed: %j',
     async options => {
-      const { store, failing } = failingStore('read')
-      const made = makeSessions({ store })
+      const { store, made } = setUp()
       const { cookie, session } = await loggedIn(made)
       const visit = visitOf(made.sessions, cookie)
-      failing.on = true
+      store.next('read', faults.rejects)
       await expect(visit.get()).rejects.toMatchObject({ status: 503 })
-      failing.on = false
       const renewed = await visit.regenerate(options)
       expect([renewed?.user?.name, renewed?.secret === session.secret]).toEqual(['ada', false])
     },
@@ -50,23 +40,23 @@ describe('an outage is not a logout', () => {
 
 describe.each(['logIn', 'logOut'] as const)('the error of a %s that fails', verb => {
   const attempt = (visit: ReturnType<typeof visitOf>) => (verb === 'logIn' ? visit.logIn(ada) : visit.logOut())
+  const refuse = () => Promise.reject(new SessionStoreError('read', 'not-applied', 'refused'))
 
   it('says unknown where the step that failed came after a write', async () => {
-    const store = new MemoryStore()
-    const made = makeSessions({ store, rememberFor: '30d' })
+    const { store, made } = setUp()
     const { session, cookie, token } = await loggedIn(made, { ...ada, remember: true })
     let hasWritten = false
-    const spied = (name: 'replace' | 'delete' | 'read', isRefused: (key: string) => boolean) => {
-      const inner = store[name].bind(store) as (...args: unknown[]) => unknown
-      store[name] = (async (...args: [string, ...unknown[]]) => {
-        if (hasWritten && isRefused(args[0])) throw new SessionStoreError(name as 'read', 'not-applied', 'refused')
-        hasWritten ||= name !== 'read'
-        return inner(...args)
-      }) as never
+    const isRefused = {
+      replace: () => false,
+      read: () => verb === 'logIn',
+      delete: (key: string) => key === session.key,
     }
-    spied('replace', () => false)
-    spied('read', () => verb === 'logIn')
-    spied('delete', each => each === session.key)
+    for (const name of ['replace', 'read', 'delete'] as const)
+      store.every(name, (proceed, [key]) => {
+        if (hasWritten && isRefused[name](key)) return refuse()
+        hasWritten ||= name !== 'read'
+        return proceed()
+      })
     await expect(attempt(visitOf(made.sessions, [cookie, token]))).rejects.toMatchObject({
       outcome: 'unknown',
       cause: { outcome: 'not-applied' },
@@ -74,12 +64,9 @@ describe.each(['logIn', 'logOut'] as const)('the error of a %s that fails', verb
   })
 
   it('says that nothing was written where its first step was refused', async () => {
-    const store = new MemoryStore()
-    const made = makeSessions({ store, rememberFor: '30d' })
+    const { store, made } = setUp()
     const { cookie } = await loggedIn(made)
-    const refuse = (name: 'replace' | 'delete') => () =>
-      Promise.reject(new SessionStoreError(name, 'not-applied', 'refused'))
-    Object.assign(store, { replace: refuse('replace'), delete: refuse('delete') })
+    for (const name of ['replace', 'delete'] as const) store.every(name, refuse)
     await expect(attempt(visitOf(made.sessions, cookie))).rejects.toMatchObject({ outcome: 'not-applied' })
   })
 })

@@ -163,17 +163,6 @@ it('asks the store once for each user and each visitor', async () => {
   expect(store.counts()).toEqual({ scan: 1, deleteUser: 2, delete: 1 })
 })
 
-it('leaves what says that a session of another library is over', async () => {
-  const { sessions, store, clock } = setUp()
-  const visitor = await sessions.create()
-  const [record] = (await store.inner.scan!(null, 1, { now: clock() })).records
-  const note = { ...record!, key: record!.key.replace(/.{4}$/, 'AAAA') as never, kind: 'remember' as const }
-  await store.inner.create(note, { now: clock() })
-  expect(await sessions.invalidateAll()).toBe(1)
-  expect(await sessions.get(visitor.secret)).toBeNull()
-  expect(await store.inner.read(note.key, { now: clock() })).toMatchObject({ key: note.key })
-})
-
 /** The walk under way takes long, and what is stored gets out of its way. */
 const hide = (store: BarrierStore, run: () => unknown) =>
   store.next('scan', async proceed => {
@@ -214,19 +203,6 @@ it('walks once in a process that has run for long', async () => {
     expect(store.counts().scan).toBe(1)
   } finally {
     vi.useRealTimers()
-  }
-})
-
-it('ends a session that it meets by the forward under its old ID alone', async () => {
-  for (const owner of [{ user }, {}]) {
-    const { sessions, store } = setUp()
-    const other = await sessions.create()
-    const old = await sessions.create(owner as never)
-    const renewed = (await sessions.regenerate(old, grace))!
-    store.next('scan', async proceed => ({ ...((await proceed()) as object), records: [] }))
-    await sessions.invalidateAll({ except: other })
-    expect(await sessions.get(renewed.secret)).toBeNull()
-    expect(await sessions.get(other.secret)).not.toBeNull()
   }
 })
 

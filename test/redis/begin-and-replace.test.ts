@@ -8,8 +8,8 @@ import {
 import type { RedisStore } from 'coatcheck/stores/redis'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { LEAVE, PUT, UNDO } from '../../stores/redis/scripts.ts'
+import { anywhere, call, HOUR, keyIn, memberOf, nameOf, recordOf, T0 } from '../support/records.ts'
 import { redisForGroup, tapForGroup } from '../support/redis/group.ts'
-import { anywhere, call, HOUR, keyIn, memberOf, nameOf, recordOf, T0 } from '../support/redis/records.ts'
 import { runs } from '../support/redis/tapped.ts'
 import { describeEngine } from '../support/services/engines.ts'
 

@@ -1,9 +1,9 @@
 import { type Duration, SessionManager, type SessionStoreError } from 'coatcheck'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { describe, expect, it, type TestContext } from 'vitest'
+import { HOUR, writeId } from '../support/records.ts'
 import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from '../support/redis/clients.ts'
 import { startBehindProxies, startPair } from '../support/redis/failures.ts'
-import { HOUR, writeId } from '../support/redis/records.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { until } from '../support/services/process.ts'
 

@@ -77,18 +77,6 @@ describe.each([-300, -90, 30, 90, 300])('at two nodes whose clocks are %i s apar
       expect(thefts()).toEqual([])
     }
   })
-
-  it('a stolen token is found out at the second use', async () => {
-    for await (const { clock, token, one: victim, two: thief, thefts } of eitherWay()) {
-      const first = (await victim.redeemRememberToken(token))!
-      await thief.get(first.session.secret)
-      clock.advance(WINDOW + CLOCK_TOLERANCE + 1)
-      expect(await thief.redeemRememberToken(token)).toBeNull()
-      expect(thefts()).toHaveLength(1)
-      expect(await victim.get(first.session.secret)).toBeNull()
-      expect(await victim.redeemRememberToken(first.token)).toBeNull()
-    }
-  })
 })
 
 it('the use at a node whose clock is behind is the first one: the next, elsewhere, writes nothing', async () => {

@@ -67,19 +67,6 @@ it('a token that was lost with its answer ends the session that the browser neve
   expect(failures).toBeGreaterThan(9)
 })
 
-it('a token that comes after an end that failed begins a session, which the repeated call ends', async () => {
-  const at = await setUp()
-  // It reads the series, and fails to list the sessions.
-  await expect(at.failing(1, faults.rejects).revokeRememberToken(at.begun.token)).rejects.toMatchObject({
-    operation: 'listUser',
-    outcome: 'not-applied',
-  })
-  const again = (await at.node().redeemRememberToken(at.begun.token))!
-  await at.node().revokeRememberToken(at.begun.token)
-  expect(await at.node().get(again.session.secret)).toBeNull()
-  expect(await at.left()).toEqual([])
-})
-
 it.each(LEAVING)(
   '%s lets the other devices of the user go on, also where a theft would end them',
   async (_, { end }) => {
@@ -213,30 +200,6 @@ it.each(LEAVING)('a theft that %s overtakes is told once at most, and leaves not
     expect(at.thefts().length).toBeLessThan(2)
     expect(await at.left()).toEqual([])
   }
-})
-
-it('a stolen token that comes twice at once is one theft, also where the other is done before the series is deleted', async () => {
-  const at = await setUp()
-  await visit(at)
-  const barrier = BarrierStore.over(at.store)
-  barrier.next('listUser', async proceed => {
-    expect(await steal(at.node(), at)).toBeNull()
-    return proceed()
-  })
-  expect(await steal(at.node(barrier), at)).toBeNull()
-  expect(at.thefts()).toHaveLength(1)
-})
-
-it('a series that is written to while it ends has ended afterwards', async () => {
-  const at = await setUp()
-  const sessions = at.failing(1, async proceed => {
-    // Between the read of the series and the look for its sessions: a use, and a rotation of the token.
-    await at.node().get(at.begun.session.secret)
-    await at.node().redeemRememberToken(at.begun.token)
-    return proceed()
-  })
-  await sessions.revokeRememberToken(at.begun.token)
-  expect(await at.left()).toEqual([])
 })
 
 describe('a series that begins a session in another process while it ends', () => {

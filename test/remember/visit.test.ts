@@ -15,14 +15,6 @@ const userOf = async ({ sessions }: ReturnType<typeof makeSessions>, token: stri
   (await visitOf(sessions, token).get())?.user?.name ?? null
 
 describe('a remember token', () => {
-  it('has a cookie of its own, as well protected as the session’s', async () => {
-    const visit = visitOf(makeSessions({ rememberFor: '30d' }).sessions)
-    await visit.logIn({ ...ada, remember: true })
-    expect(setCookies(visit)[1]).toMatch(
-      /^remember_token=[A-Za-z0-9_.-]+; Max-Age=2592000; Path=\/; HttpOnly; Secure; SameSite=Lax$/,
-    )
-  })
-
   it('brings the user back after the browser lost the session, with two new cookies', async () => {
     const made = await rememberMe()
     made.clock.now += DAY

@@ -65,8 +65,8 @@ export async function startD1(): Promise<{
   }
   const runtime: Miniflare = new Miniflare({ ...worker, unsafeDirectSockets: sockets })
   const url = await runtime.unsafeGetDirectURL()
-  // A machine has no sockets for thousands of requests.
-  const agent = new Agent({ keepAlive: true, maxSockets: 8 })
+  // A machine has no sockets for thousands of requests at once. None is kept: the Worker may have closed it meanwhile.
+  const agent = new Agent({ keepAlive: false, maxSockets: 8 })
   const prepare = (sql: string, ...values: unknown[]): Sent => ({
     sql,
     values,

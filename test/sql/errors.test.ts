@@ -6,15 +6,14 @@ import { SqliteStore } from 'coatcheck/stores/sqlite'
 import mysql from 'mysql2/promise'
 import pg from 'pg'
 import { expect, it } from 'vitest'
-import { soon, within } from '../support/deadlines.ts'
+import { within } from '../support/deadlines.ts'
 import { failure } from '../support/failure.ts'
 import { leaked } from '../support/scan.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { openSqlite, SQLITE_DRIVERS, sqliteFile } from '../support/services/sqlite.ts'
 import { onEach, SERVERS } from './databases.ts'
-import { NOW, newKey, newWriteId, record } from './records.ts'
+import { call, change, NOW, newKey, record } from './records.ts'
 
-const call = () => ({ now: NOW, deadline: soon() })
 const SECRET = { userId: '31337', userName: 'Grace Hopper', data: '{"cart":"a secret book"}' }
 const SECRETS = [SECRET.userName, 'a secret book']
 
@@ -55,29 +54,38 @@ for (const driver of SQLITE_DRIVERS)
       await store.migrate()
       const one = record(SECRET)
       await store.create(one, call())
-      const change = { data: SECRET.data, seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() }
       const short = () => ({ now: NOW, deadline: within(60) })
-      const writes = [
-        () => store.create(record(SECRET), short()),
-        () => store.update(one.key, 1, change, short()),
-        () => store.replace(one.key, 1, record(SECRET), {}, short()),
-        () => store.deleteUser(SECRET.userId, { minPasswordVersionUntil: 0 }, short()),
-      ]
-      const faults: [begin: () => unknown, end: () => unknown][] = [
-        [() => other.exec('BEGIN IMMEDIATE'), () => other.exec('COMMIT')],
-        [() => database.exec('PRAGMA query_only = 1'), () => database.exec('PRAGMA query_only = 0')],
+      const writes = {
+        create: () => store.create(record(SECRET), short()),
+        update: () => store.update(one.key, 1, change({ data: SECRET.data }), short()),
+        replace: () => store.replace(one.key, 1, record(SECRET), {}, short()),
+        deleteUser: () => store.deleteUser(SECRET.userId, { minPasswordVersionUntil: 0 }, short()),
+      }
+      const all = {
+        ...writes,
+        read: () => store.read(one.key, short()),
+        touch: () => store.touch(one.key, NOW, NOW, short()),
+        delete: () => store.delete(one.key, short()),
+        listUser: () => store.listUser(SECRET.userId, 'session', short()),
+        sweep: () => store.sweep(10, short()),
+        scan: () => store.scan(null, 10, short()),
+      }
+      const faults: [begin: () => unknown, end: () => unknown, calls: Record<string, () => unknown>][] = [
+        [() => other.exec('BEGIN IMMEDIATE'), () => other.exec('COMMIT'), writes],
+        [() => database.exec('PRAGMA query_only = 1'), () => database.exec('PRAGMA query_only = 0'), writes],
         [
           () => database.exec('ALTER TABLE coatcheck_sessions RENAME TO elsewhere'),
           () => database.exec('ALTER TABLE elsewhere RENAME TO coatcheck_sessions'),
+          all,
         ],
-        [() => [database.close(), other.close()], remove],
+        [() => [database.close(), other.close()], remove, all],
       ]
-      for (const [begin, end] of faults) {
+      for (const [begin, end, calls] of faults) {
         begin()
-        for (const write of writes) {
-          const error = await failure(write())
-          expect(error).toMatchObject({ outcome: 'not-applied', cause: expect.any(Error) })
-          expect(error.message).toMatch(/^the session store failed in [a-zA-Z]+$/)
+        for (const [operation, call] of Object.entries(calls)) {
+          const error = await failure(Promise.resolve().then(call))
+          expect(error).toMatchObject({ operation, outcome: 'not-applied', cause: expect.any(Error) })
+          expect(error.message).toBe(`the session store failed in ${operation}`)
           const printed = inspect(error, { depth: 20, showHidden: true, getters: true })
           for (const part of [...SECRETS, SECRET.userId, one.key]) expect(printed).not.toContain(part)
         }

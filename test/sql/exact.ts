@@ -3,9 +3,8 @@ import type { SessionRecord } from 'coatcheck/custom-store'
 import { expect } from 'vitest'
 import { soon } from '../support/deadlines.ts'
 import type { SqlStore } from './databases.ts'
-import { NOW, newKey, newWriteId, record } from './records.ts'
+import { call, change, NOW, newKey, record } from './records.ts'
 
-const call = () => ({ now: NOW, deadline: soon() })
 /** Equal each to some collation, padding rule or parser of numbers. */
 const USERS = [
   ...['18446744073709551615', '18446744073709551614', '9223372036854775808', '9007199254740993', '42', '042', '4.2e1'],
@@ -40,10 +39,10 @@ async function changesOne(store: SqlStore): Promise<void> {
   const swapped = key.replace(/[a-z]/gi, c => (c === c.toLowerCase() ? c.toUpperCase() : c.toLowerCase()))
   const [one, other] = [record({ key, userId: '1' }), record({ key: swapped, userId: '2' })]
   for (const each of [one, other]) expect(await store.create(each, call())).toBe('created')
-  const change = { data: '"new"', seenAt: NOW + 1, expiresAt: NOW + 9e6, writeId: newWriteId() }
-  expect(await store.update(key, 1, change, call())).toBe('updated')
+  const edit = change({ seenAt: NOW + 1 })
+  expect(await store.update(key, 1, edit, call())).toBe('updated')
   for (let time = 0; time < 2; time++) expect(await store.touch(key, NOW + 2, NOW + 9e6, call())).toBe('touched')
-  expect(await store.read(key, call())).toEqual({ ...one, ...change, version: 2, seenAt: NOW + 2 })
+  expect(await store.read(key, call())).toEqual({ ...one, ...edit, version: 2, seenAt: NOW + 2 })
   const next = record({ userId: '1' })
   const forward = { salt: 'c2FsdA', until: NOW + 1 }
   expect(await store.replace(key, 2, next, { forward }, call())).toBe('created')

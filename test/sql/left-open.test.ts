@@ -3,16 +3,14 @@ import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import type { PoolConnection } from 'mysql2/promise'
 import { beforeAll, expect, it } from 'vitest'
-import { soon } from '../support/deadlines.ts'
 import { failure } from '../support/failure.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { sharedMariadb } from '../support/services/mariadb.ts'
 import { sharedPostgres } from '../support/services/postgres.ts'
 import { mariadbOf, postgresOf } from './databases.ts'
-import { isLive, NOW, newWriteId, record } from './records.ts'
+import { call, change, isLive, NOW, record } from './records.ts'
 
 type Store = PostgresStore | MysqlStore
-const call = () => ({ now: NOW, deadline: soon() })
 
 interface Shared {
   /** The store of another node. */
@@ -24,8 +22,6 @@ interface Shared {
   /** How many rows another node sees in the application's table. */
   orders(): Promise<number>
 }
-
-const change = () => ({ data: '"new"', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() })
 
 function leftOpen(name: string, begin: string, snapshot: readonly string[], open: () => Shared, readsSee = true) {
   const insert = "INSERT INTO orders VALUES ('left open')"

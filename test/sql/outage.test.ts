@@ -1,35 +1,16 @@
 // A server that dies, a network that loses answers or stalls, pools and locks that others hold: each call ends by its deadline
 // with an error that says whether something may have been written, nothing runs late, and nothing is left behind.
 import type { Store } from 'coatcheck'
-import type { SessionRecord } from 'coatcheck/custom-store'
 import { expect, it, vi } from 'vitest'
-import { soon, within } from '../support/deadlines.ts'
+import { within } from '../support/deadlines.ts'
 import { failure } from '../support/failure.ts'
 import { until } from '../support/services/process.ts'
 import { onClients } from './proxied.ts'
-import { anonymous, isLive, NOW, newKey, newWriteId, record } from './records.ts'
+import { call, change, everybody, isLive, NOW, newKey, record } from './records.ts'
+import { LATE, WHENEVER } from './writes.ts'
 
-/** A call that is to be given up, and one that has to succeed. */
+/** A call that is to be given up. */
 const short = (ms = 300) => ({ now: NOW, deadline: within(ms) })
-const call = () => ({ now: NOW, deadline: soon() })
-const change = () => ({ data: '"late"', seenAt: NOW + 5, expiresAt: NOW + 9e6, writeId: newWriteId() })
-const everybody = { minPasswordVersion: 3, minPasswordVersionUntil: NOW + 1e9 }
-const forward = { salt: 'c2FsdA', until: NOW }
-
-type Write = (store: Store, one: SessionRecord, other: SessionRecord, when: ReturnType<typeof call>) => Promise<unknown>
-/** Those that make a session live come too late one day; those that end one never do. */
-const LATE: Record<string, Write> = {
-  update: (store, one, _, when) => store.update(one.key, 1, change(), when),
-  login: (store, _, other, when) => store.create(other, when),
-  'new anonymous session': (store, _, { key }, when) => store.create(anonymous({ key }), when),
-  'new ID': (store, one, other, when) => store.replace(one.key, 1, other, {}, when),
-  'new ID with a forward': (store, one, other, when) => store.replace(one.key, 1, other, { forward }, when),
-}
-const WHENEVER: Record<string, Write> = {
-  touch: (store, one, _, when) => store.touch(one.key, NOW + 5, NOW + 9e6, when),
-  logout: (store, one, _, when) => store.delete(one.key, when),
-  'logout everywhere': (store, one, _, when) => store.deleteUser(one.userId!, everybody, when),
-}
 const logOut = WHENEVER['logout everywhere']!
 
 let users = 7000
@@ -39,13 +20,6 @@ async function begun(store: Store) {
   const [one, other] = [record({ userId }), record({ userId })]
   await store.create(one, call())
   return { one, other, userId }
-}
-
-/** Works while the clock of this process is behind: a network that delivers a write late is told by the same difference. */
-async function behind<T>(ms: number, work: () => Promise<T>): Promise<T> {
-  const real = Date.now.bind(Date)
-  const clock = vi.spyOn(Date, 'now').mockImplementation(() => real() - ms)
-  return work().finally(() => clock.mockRestore())
 }
 
 onClients('an outage seen through', (get, name) => {
@@ -200,27 +174,6 @@ onClients('an outage seen through', (get, name) => {
 
   // What follows is decided by the statements and by what all clients share.
   if (name === 'Postgres.js') return
-
-  it.each(Object.entries(WHENEVER))('runs a %s whenever it comes to the database', async (what, write) => {
-    const { direct } = get()
-    const { one, other } = await begun(direct)
-    expect(await behind(400_000, () => write(direct, one, other, call()))).toBeTruthy()
-    if (what !== 'touch') expect(await direct.read(one.key, call())).toBe(null)
-  })
-
-  it.each(Object.entries(LATE))(
-    'refuses a %s that comes to the database after the tolerance of clocks, and names both clocks',
-    async (_, write) => {
-      const { direct } = get()
-      const { one, other } = await begun(direct)
-      const error = await behind(400_000, () => failure(write(direct, one, other, call())))
-      expect(error.outcome).toBe('not-applied')
-      expect(String(error.cause)).toMatch(/came too late: the clock of the database says 2.*Z, that of this process 2/)
-      expect(await direct.read(one.key, call())).toEqual(one)
-      expect(await direct.read(other.key, call())).toBe(null)
-      expect(await behind(240_000, () => write(direct, one, other, call()))).toBeTruthy()
-    },
-  )
 
   it.each([-30_000, 30_000])('loses no write when one of the clocks is set by %d ms', async difference => {
     const { store } = get().open({ max: 1 })

@@ -12,7 +12,7 @@ import { startPostgres } from '../support/services/postgres.ts'
 import { until } from '../support/services/process.ts'
 import { postgresOf } from './databases.ts'
 import { type PgbouncerServer, startPgbouncer } from './pgbouncer.ts'
-import { NOW, newKey, record } from './records.ts'
+import { call, NOW, newKey, record } from './records.ts'
 import { partOfTheSuite } from './suite.ts'
 
 const SERVERS = 5
@@ -43,8 +43,8 @@ describeEngine('pgbouncer', 'the PostgreSQL store through pgbouncer in transacti
       // A store that has not met the pooler yet: its first statements are all prepared, on connections that know others.
       const store = new PostgresStore(pooler.pool({ max: 4 * SERVERS }))
       const records = Array.from({ length: 40 }, (_, i) => record({ userId: `${1000 * round + i}` }))
-      await Promise.all(records.map(one => store.create(one, { now: NOW, deadline: within(10_000) })))
-      const read = ({ key }: { key: string }) => store.read(key, { now: NOW, deadline: within(10_000) })
+      await Promise.all(records.map(one => store.create(one, call())))
+      const read = ({ key }: { key: string }) => store.read(key, call())
       expect(await Promise.all(records.map(read))).toEqual(records)
       for (const one of records.slice(0, 10)) expect(await read(one)).toEqual(one)
     }

@@ -1,10 +1,7 @@
 // A logout everywhere of more sessions than one transaction ends.
 import { expect, it } from 'vitest'
-import { soon } from '../support/deadlines.ts'
 import { DIALECTS, onEach } from './databases.ts'
-import { isLive, NOW, record } from './records.ts'
-
-const call = () => ({ now: NOW, deadline: soon() })
+import { call, isLive, NOW, record } from './records.ts'
 
 onEach(DIALECTS, 'a logout everywhere in pieces on', get => {
   it('counts the live sessions of all pieces, and spares the successor of the excepted session in each', async () => {

@@ -12,7 +12,7 @@ import { until } from '../support/services/process.ts'
 import { startProxy } from '../support/services/proxy.ts'
 import { postgresOf } from './databases.ts'
 import { isExact } from './exact.ts'
-import { isLive, NOW, newKey, newWriteId, record } from './records.ts'
+import { call, change, isLive, NOW, newKey, record } from './records.ts'
 import { partOfTheSuite } from './suite.ts'
 
 describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
@@ -61,12 +61,12 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
       const sql = own.server.postgresJs({ max: 2, connection: { application_name: 'inside' }, backoff: () => 0.02 })
       const store = new PostgresStore(sql)
       const one = record({ userId: '301' })
-      await store.create(one, { now: NOW })
+      await store.create(one, call())
       for (let round = 0; round < 3; round++) {
         const release = await own.locks.hold()
         try {
           const ending = ['301', '304'].map(user =>
-            failure(store.deleteUser(user, { minPasswordVersionUntil: NOW }, { now: NOW, deadline: within(20_000) })),
+            failure(store.deleteUser(user, { minPasswordVersionUntil: NOW }, call())),
           )
           await until('both transactions at the lock', async () =>
             expect(await own.locks.waiting()).toBeGreaterThanOrEqual(2),
@@ -76,7 +76,7 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
         } finally {
           await release()
         }
-        const [first, second] = [newKey(), newKey()].map(key => store.read(key, { now: NOW, deadline: within(5000) }))
+        const [first, second] = [newKey(), newKey()].map(key => store.read(key, call()))
         expect([await first, await second]).toEqual([null, null])
       }
       expect(await isLive(store, one.key)).toBe(true)
@@ -86,16 +86,14 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
     const sql = own.server.postgresJs({ max: 1, connection: { application_name: 'canceled' } })
     const store = new PostgresStore(sql)
     const one = record({ userId: '302' })
-    await store.create(one, { now: NOW })
-    const calls = {
-      update: () => store.touch(one.key, NOW + 5, NOW + 9e6, { now: NOW, deadline: within(20_000) }),
-      read: () => store.read(one.key, { now: NOW, deadline: within(20_000) }),
-      transaction: () =>
-        store.deleteUser('302', { minPasswordVersionUntil: NOW }, { now: NOW, deadline: within(20_000) }),
-    }
-    for (const call of Object.values(calls)) {
+    await store.create(one, call())
+    for (const use of [
+      () => store.touch(one.key, NOW + 5, NOW + 9e6, call()),
+      () => store.read(one.key, call()),
+      () => store.deleteUser('302', { minPasswordVersionUntil: NOW }, call()),
+    ]) {
       const release = await own.locks.hold()
-      const answer = call()
+      const answer = use()
       try {
         await until('a statement at the lock', async () => expect(await own.locks.waiting()).toBe(1))
         const { rows } = await own.admin.query(
@@ -116,7 +114,7 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
     const sql = own.server.postgresJs(options)
     const store = new PostgresStore(sql)
     const one = record({ userId: '307' })
-    await store.create(one, { now: NOW })
+    await store.create(one, call())
     const before = proxy.connections()
     proxy.silence()
     const write = failure(store.touch(one.key, NOW + 1, NOW + 9e6, { now: NOW, deadline: within(1000) }))
@@ -141,19 +139,11 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
       const sql = own.server.postgresJs({ max: 1, connection, onclose, backoff: () => 0.02 })
       const store = new PostgresStore(sql)
       const one = record({ userId: '302' })
-      await store.create(one, { now: NOW })
-      const change = (version: number) => ({
-        data: `${version}`,
-        seenAt: NOW,
-        expiresAt: one.expiresAt,
-        writeId: newWriteId(),
-      })
+      await store.create(one, call())
       for (let version = 1; version < 4; version++) {
         await end('idle')
         await until('the client to hear of it', async () => expect(closed).toBe(version))
-        expect(await store.update(one.key, version, change(version), { now: NOW, deadline: within(5000) })).toBe(
-          'updated',
-        )
+        expect(await store.update(one.key, version, change(), call())).toBe('updated')
       }
     }))
 
@@ -189,6 +179,6 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
         await release()
       }
       await own.locks.nothingWaits()
-      expect(await store.read(newKey(), { now: NOW, deadline: within(5000) })).toBe(null)
+      expect(await store.read(newKey(), call())).toBe(null)
     }))
 })

@@ -5,17 +5,15 @@ import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import type mysql from 'mysql2/promise'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { soon } from '../support/deadlines.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { sharedMariadb } from '../support/services/mariadb.ts'
 import { sharedPostgres } from '../support/services/postgres.ts'
 import { until } from '../support/services/process.ts'
 import { mariadbOf, postgresOf } from './databases.ts'
 import type { Locks, Transaction } from './locks.ts'
-import { COLUMNS_BUT_ID, NOW, newKey, record, TABLES } from './records.ts'
+import { COLUMNS_BUT_ID, call, NOW, newKey, record, TABLES } from './records.ts'
 
 type Store = PostgresStore | MysqlStore
-const call = () => ({ now: NOW, deadline: soon() })
 const LOCK_USER = `SELECT user_id FROM coatcheck_sessions_users WHERE user_id = '42' FOR UPDATE`
 /** A session or a series of user 42. */
 const one = (changes = {}) => record({ passwordVersion: 5, ...changes })

@@ -7,14 +7,13 @@ import { soon } from '../support/deadlines.ts'
 import { describeEngine, type EngineName } from '../support/services/engines.ts'
 import { sharedPostgres } from '../support/services/postgres.ts'
 import { keyOf, openD1, openFile, openMariadb, postgresOn, type SqlDatabase } from './databases.ts'
-import { NOW, newWriteId, record, TABLES } from './records.ts'
+import { call, change, forward, NOW, record, TABLES } from './records.ts'
 
 const LATER = NOW + 9e6
 /** The user who has many sessions, most of them expired and not yet swept. */
 const BUSY = '42'
 const OWN = 2000
 const LIVE = 20_000
-const call = () => ({ now: NOW, deadline: soon() })
 
 interface Counting extends SqlDatabase {
   readonly analyze: string
@@ -142,14 +141,12 @@ for (const [name, { engine, open }] of Object.entries(DATABASES))
           parent: parent.key,
           expiresAt: LATER,
         }))
-        const change = { data: '{"n":1}', seenAt: NOW, expiresAt: LATER, writeId: newWriteId() }
-        const options = { forward: { salt: 'c2FsdA', until: NOW } }
         await few('create of a series', () => store.create(parent, call()))
         await few('create', async () => expect(await store.create(one!, call())).toBe('created'))
-        await few('update', async () => expect(await store.update(one!.key, 1, change, call())).toBe('updated'))
+        await few('update', async () => expect(await store.update(one!.key, 1, change(), call())).toBe('updated'))
         await few('touch', () => store.touch(one!.key, NOW + 1, LATER + 1, call()))
         await few('replace', async () =>
-          expect(await store.replace(one!.key, 2, next!, options, call())).toBe('created'),
+          expect(await store.replace(one!.key, 2, next!, { forward }, call())).toBe('created'),
         )
         await few('create again', async () => expect(await store.create(next!, call())).toBe('created'))
         const many = Array.from({ length: 200 }, (_, i) => keyOf(100 * i, 'live'))

@@ -8,12 +8,12 @@ import mysql2 from 'mysql2'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { fromKnex, fromSequelize } from '../../examples/lent-connections.mjs'
-import { soon, within } from '../support/deadlines.ts'
+import { within } from '../support/deadlines.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { sharedMariadb } from '../support/services/mariadb.ts'
 import { sharedPostgres } from '../support/services/postgres.ts'
 import { mariadbOf, postgresOf } from './databases.ts'
-import { NOW, record } from './records.ts'
+import { call, NOW, record } from './records.ts'
 
 const builder = createRequire(new URL('../support/drivers/package.json', import.meta.url))
 const MOST = 3
@@ -213,7 +213,7 @@ describeEngine('postgresql', 'a pool that a query builder shares with the store'
         ]
         for (const { status } of await Promise.allSettled(calls)) expect(status).toBe('rejected')
         await own.locks.nothingWaits().finally(release)
-        expect(await store.read(one.key, { now: NOW, deadline: soon() })).toEqual(one)
+        expect(await store.read(one.key, call())).toEqual(one)
         const asked = Array.from({ length: 2 * MOST }, () => count(shared, 'given up'))
         expect(await Promise.all(asked)).toEqual(asked.map(() => 0))
       },

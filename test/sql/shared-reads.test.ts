@@ -13,7 +13,7 @@ import { startPostgres } from '../support/services/postgres.ts'
 import { until } from '../support/services/process.ts'
 import { mariadbOf, postgresOf } from './databases.ts'
 import type { Locks } from './locks.ts'
-import { NOW, newKey, newWriteId, record } from './records.ts'
+import { call, change, forward, NOW, newKey, record } from './records.ts'
 
 interface Client {
   /** A store over one connection. */
@@ -25,7 +25,7 @@ interface Client {
 
 async function put(store: Store, count: number): Promise<SessionRecord[]> {
   const records = Array.from({ length: count }, (_, i) => record({ userId: `${i}`, data: `{"place":${i}}` }))
-  for (const one of records) await store.create(one, { now: NOW, deadline: soon() })
+  for (const one of records) await store.create(one, call())
   return records
 }
 
@@ -71,13 +71,11 @@ function sharedReads(open: () => Client) {
   it('and writes are one statement each, on a connection that is in use', async () => {
     const { store } = open()
     const [one] = (await put(store, 1)) as [SessionRecord]
-    const call = { now: NOW, deadline: soon() }
-    const change = { data: '"new"', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() }
     const writes = [
-      () => store.create(record({ userId: '0' }), call),
-      () => store.touch(one.key, NOW + 1, NOW + 8e6, call),
-      () => store.update(one.key, 1, change, call),
-      () => store.replace(one.key, 2, record({ userId: '0' }), { forward: { salt: '', until: NOW } }, call),
+      () => store.create(record({ userId: '0' }), call()),
+      () => store.touch(one.key, NOW + 1, NOW + 8e6, call()),
+      () => store.update(one.key, 1, change(), call()),
+      () => store.replace(one.key, 2, record({ userId: '0' }), { forward }, call()),
     ]
     for (const write of writes) expect(await statements(async () => expect(await write()).toMatch(/ed$/))).toBe(1)
   })
@@ -88,7 +86,7 @@ function sharedReads(open: () => Client) {
     const release = await locks.hold()
     try {
       let isOver = false
-      const all = failures(records.map(({ key }) => store.read(key, { now: NOW, deadline: soon() }))).finally(() => {
+      const all = failures(records.map(({ key }) => store.read(key, call()))).finally(() => {
         isOver = true
       })
       // On the next connection too, where the read is repeated once.

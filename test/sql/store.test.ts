@@ -7,10 +7,9 @@ import { describe, expect, it } from 'vitest'
 import { failure } from '../support/failure.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { openSqlite } from '../support/services/sqlite.ts'
-import { COLUMNS_BUT_ID, NOW, newKey, newWriteId, record } from './records.ts'
+import { COLUMNS_BUT_ID, change, everybody, forward, NOW, newKey, record } from './records.ts'
 
 const CALL = { now: NOW }
-const change = (changes = {}) => ({ data: '1', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId(), ...changes })
 const never = () => expect.unreachable('the database was asked')
 const UNASKED: [string, Store][] = [
   ['SQLite', new SqliteStore({ prepare: never, exec: never })],
@@ -112,7 +111,7 @@ describeEngine('libsql', 'a store through a driver of SQLite', () => {
     const { store, database } = await through((_, __, given) => given())
     const [one, next] = [record(), record()]
     await store.create(one, CALL)
-    await store.replace(one.key, 1, next, { forward: { salt: '', until: NOW + 9 } }, CALL)
+    await store.replace(one.key, 1, next, { forward }, CALL)
     expect(await store.delete(next.key, CALL)).toBe(true)
     expect(await store.delete(one.key, CALL)).toBe(false)
     expect(database.prepare('SELECT id FROM coatcheck_sessions').all()).toEqual([])
@@ -157,7 +156,6 @@ describeEngine('libsql', 'a store through a driver of SQLite', () => {
 
 describeEngine('libsql', 'a logout everywhere in pieces', () => {
   const MANY = 600
-  const everybody = { minPasswordVersion: 1, minPasswordVersionUntil: NOW + 1e9 }
 
   async function crowded(fail: (commits: number) => unknown) {
     let commits = 0
@@ -259,31 +257,5 @@ describeEngine('libsql', 'a migration of SQLite', () => {
     database.exec('ALTER TABLE coatcheck_sessions_users ADD COLUMN min_password_version INTEGER')
     await store.migrate()
     expect(await store.isMigrated()).toBe(true)
-  })
-})
-
-describeEngine('libsql', 'a file without tables', () => {
-  it('is told by each call by its own name', async () => {
-    const store: Store = new SqliteStore(openSqlite('libsql', ':memory:'))
-    const key = newKey()
-    const calls: [string, () => unknown][] = [
-      ['create', () => store.create(record(), CALL)],
-      ['read', () => store.read(key, CALL)],
-      ['update', () => store.update(key, 1, change(), CALL)],
-      ['touch', () => store.touch(key, NOW, NOW, CALL)],
-      ['replace', () => store.replace(key, 1, record(), {}, CALL)],
-      ['delete', () => store.delete(key, CALL)],
-      ['deleteUser', () => store.deleteUser('42', { minPasswordVersion: 1, minPasswordVersionUntil: NOW }, CALL)],
-      ['listUser', () => store.listUser('42', 'session', CALL)],
-      ['sweep', () => store.sweep!(10, CALL)],
-      ['scan', () => store.scan!(null, 10, CALL)],
-    ]
-    for (const [operation, call] of calls)
-      await expect(Promise.resolve().then(call)).rejects.toMatchObject({
-        operation,
-        outcome: 'not-applied',
-        message: `the session store failed in ${operation}`,
-        cause: { message: expect.stringContaining('no such table') },
-      })
   })
 })

@@ -10,8 +10,14 @@ interface Subject {
   run(sql: string): Promise<unknown>
 }
 
-/** Declares that part; without `long` what takes seconds where all share one connection is left out. */
-export function partOfTheSuite(get: () => Subject, { long = true } = {}): void {
+/**
+ * Declares that part, or what `test` makes of the whole; without `long` what takes seconds where all share one connection is
+ * left out.
+ */
+export function partOfTheSuite(
+  get: () => Subject,
+  { long = true, test = clientCases(it, { long }) }: { long?: boolean; test?: Parameters<typeof testStore>[0] } = {},
+): void {
   const open = async () => {
     const { stores } = get()
     for (const store of [stores].flat() as SqlStore[]) await store.migrate()
@@ -25,5 +31,5 @@ export function partOfTheSuite(get: () => Subject, { long = true } = {}): void {
     await run('ALTER TABLE coatcheck_sessions RENAME TO elsewhere')
     return () => run('ALTER TABLE elsewhere RENAME TO coatcheck_sessions')
   }
-  testStore(clientCases(it, { long }), open, undefined, { corrupt, outage, runs: 5, rounds: 3 })
+  testStore(test, open, undefined, { corrupt, outage, runs: 5, rounds: 3 })
 }

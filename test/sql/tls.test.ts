@@ -4,14 +4,14 @@ import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { soon, within } from '../support/deadlines.ts'
+import { within } from '../support/deadlines.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { startMariadb } from '../support/services/mariadb.ts'
 import { account, startPostgres } from '../support/services/postgres.ts'
 import { type Certificate, makeCertificate } from '../support/services/tls.ts'
 import { mariadbOf, postgresOf } from './databases.ts'
 import { isExact } from './exact.ts'
-import { NOW, newKey } from './records.ts'
+import { call, NOW, newKey } from './records.ts'
 
 /** A session that began through `good` is an outage through `bad`, not absent, and lives on. */
 async function expectAnOutage(good: PostgresStore | MysqlStore, bad: PostgresStore | MysqlStore): Promise<void> {
@@ -65,7 +65,7 @@ describeEngine('postgresql', 'the PostgreSQL store over TLS', () => {
 
   it('encrypts with Postgres.js too', async () => {
     const sql = own.server.postgresJs({ host: 'localhost', ssl: { ca: certificate.cert }, fetch_types: false })
-    expect(await new PostgresStore(sql).read(newKey(), { now: NOW, deadline: soon() })).toBeNull()
+    expect(await new PostgresStore(sql).read(newKey(), call())).toBeNull()
     const [row] = await sql`SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()`
     expect(row).toEqual({ ssl: true })
   })
@@ -75,7 +75,7 @@ describeEngine('postgresql', 'the PostgreSQL store over TLS', () => {
     const release = await own.locks.hold()
     await expect(store.read(newKey(), { now: NOW, deadline: within(300) })).rejects.toThrow()
     await own.locks.nothingWaits().finally(release)
-    expect(await store.read(newKey(), { now: NOW, deadline: soon() })).toBeNull()
+    expect(await store.read(newKey(), call())).toBeNull()
   })
 
   it('calls a certificate of another authority an outage, and no logout', () =>

@@ -8,6 +8,7 @@ import mysql from 'mysql2'
 import pg from 'pg'
 import postgres from 'postgres'
 import { describe, expect, it } from 'vitest'
+import { failure } from '../support/failure.ts'
 import { NOW, newKey, record } from './records.ts'
 
 const nothing = () => {}
@@ -133,46 +134,33 @@ it('the types of the stores refuse the client of another database', () => {
 })
 
 describe('a client that shows only at the first call what it is', () => {
-  const later: [what: string, open: () => PostgresStore | MysqlStore | SqliteStore, words: RegExp][] = [
-    [
-      'a pool of no pg',
-      () => new PostgresStore({ connect: late } as never),
-      /pg.Pool, whose connect\(\) gives clients/,
-    ],
+  const file = (parts: object) => new SqliteStore({ prepare: nothing, exec: nothing, ...parts } as never)
+  const rejecting = () => Promise.reject(new Error('late'))
+  const answeringLate = () => ({ run: late, get: late, all: late })
+  const LATER: [what: string, open: () => PostgresStore | MysqlStore | SqliteStore, words: RegExp][] = [
+    ['a pool of no pg', () => new PostgresStore({ connect: late } as never), /whose connect\(\) gives clients/],
     ['a pool of mysql', () => new MysqlStore({ getConnection: nothing } as never), /gives no promise: use mysql2/],
     ['a pool of no mysql2', () => new MysqlStore({ getConnection: late } as never), /gives one of its connections/],
-    [
-      'exec() that gives a promise',
-      () => new SqliteStore({ prepare: nothing, exec: () => Promise.reject(new Error('late')) } as never),
-      /that answer at once; its exec\(\) gives/,
-    ],
-    [
-      'prepare() that gives one',
-      () => new SqliteStore({ prepare: late, exec: nothing } as never),
-      /its prepare\(\) gives/,
-    ],
-    [
-      'all() that gives one',
-      () => new SqliteStore({ prepare: () => ({ run: late, get: late, all: late }), exec: nothing } as never),
-      /its (all|run)\(\) /,
-    ],
+    ['exec() that gives a promise', () => file({ exec: rejecting }), /that answer at once; its exec\(\) gives/],
+    ['prepare() that gives one', () => file({ prepare: late }), /its prepare\(\) gives/],
+    ['all() that gives one', () => file({ prepare: answeringLate }), /its (all|run)\(\) /],
   ]
-  it.each(later)('is told by a TypeError, and nothing was applied: %s', async (_, open, words) => {
+  it.each(LATER)('is told by a TypeError, and nothing was applied: %s', async (_, open, words) => {
     const store = open()
     for (const call of [
       () => store.touch(record().key, NOW, NOW, { now: NOW }),
       () => store.listUser('42', 'session', { now: NOW }),
     ]) {
-      const error = await call().catch((thrown: unknown) => thrown)
+      const error = await failure(call())
       expect(error).toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'not-applied' })
-      expect((error as Error).cause).toBeInstanceOf(TypeError)
-      expect(String((error as Error).cause)).toMatch(words)
+      expect(error.cause).toBeInstanceOf(TypeError)
+      expect(String(error.cause)).toMatch(words)
     }
     await expect(store.migrate()).rejects.toThrow(TypeError)
   })
 
   it('is told by a read too', async () => {
-    const read = new SqliteStore({ prepare: late, exec: nothing } as never).read(newKey(), { now: NOW })
+    const read = file({ prepare: late }).read(newKey(), { now: NOW })
     await expect(read).rejects.toMatchObject({ cause: expect.any(TypeError) })
   })
 })

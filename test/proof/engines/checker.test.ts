@@ -53,22 +53,16 @@ const GOOD: Record<string, readonly Line[]> = {
     [3, 4, read(A), A],
     [5, 6, read(A), null],
   ],
+  'two updates at once, of which the one that was answered last came first': [
+    [0, 1, create(A), CREATED],
+    [2, 4, update(A, 1, 'write_x'), 'conflict'],
+    [2, 9, update(A, 1, 'write_y'), 'updated'],
+  ],
   'a logout of unknown outcome that took effect between two reads, within its time': [
     [0, 1, create(A), CREATED],
     [2, 90, end(A)],
     [10, 11, read(A), A],
     [80, 81, read(A), null],
-  ],
-  'a list that overlaps a renewal and has neither session': [
-    [0, 1, create(A), CREATED],
-    [2, 9, list(), []],
-    [3, 4, replace(A, B), CREATED],
-  ],
-  'a logout that beats a renewal by its forward': [
-    [0, 1, create(A), CREATED],
-    [2, 8, replace(A, B), CREATED],
-    [2, 9, end(A), true],
-    [10, 11, read(B), null],
   ],
   'a login that its client repeats, and that runs again after a logout of unknown outcome': [
     [0, 3, create(A)],

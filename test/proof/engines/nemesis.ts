@@ -15,14 +15,23 @@ export const wait = (ms: number) => new Promise<void>(resolve => setTimeout(reso
 export const between = (chance: Chance, least: number, most: number) => least + chance() * (most - least)
 export const one = <T>(chance: Chance, choices: readonly T[]): T => choices[Math.floor(chance() * choices.length)]!
 
-/** Stands still between two steps, and says so to the checker. */
-export async function held(holds: Hold[], what: Hold['what'], stop: () => unknown, ms: number, go: () => unknown) {
+/** Something stands still for a while; the checker is told. */
+export async function held(chance: Chance, holds: Hold[], what: Hold['what'], stop: () => unknown, go: () => unknown) {
   const from = instant()
   await stop()
-  await wait(ms)
+  await wait(between(chance, 50, 900))
   await go()
   holds.push({ from, to: instant(), what })
 }
+
+/** A server that dies, and comes back after some ms at the most. */
+export const killing =
+  (server: { kill(): Promise<void>; restart(): Promise<void> }, most: number): Fault =>
+  async chance => {
+    await server.kill()
+    await wait(between(chance, 0, most))
+    await server.restart()
+  }
 
 /** Faults of the connections between the processes and the engine. `write`: what requests that write contain. */
 export function ofConnections(proxies: readonly FaultProxy[], write = ''): Faults {
@@ -36,7 +45,7 @@ export function ofConnections(proxies: readonly FaultProxy[], write = ''): Fault
     'network stalled': (chance, holds) => {
       const hit = chance() < 0.5 ? proxies : [one(chance, proxies)]
       const stall = () => hit.forEach(proxy => void proxy.stall())
-      return held(holds, 'network', stall, between(chance, 50, 900), () => Promise.all(hit.map(proxy => proxy.heal())))
+      return held(chance, holds, 'network', stall, () => Promise.all(hit.map(proxy => proxy.heal())))
     },
     'answers slow': async chance => {
       for (const proxy of proxies) proxy.slow(between(chance, 2, 60))
@@ -68,15 +77,8 @@ export function ofWorkers(workers: () => readonly Worker[], replace: (worker: Wo
       await replace(worker)
     },
     'process paused': (chance, holds) => {
-      const worker = one(chance, workers())
-      const ms = between(chance, 20, 900)
-      return held(
-        holds,
-        'client',
-        () => worker.pause(),
-        ms,
-        () => worker.resume(),
-      )
+      const { pause, resume } = one(chance, workers())
+      return held(chance, holds, 'client', pause, resume)
     },
   }
 }
@@ -101,12 +103,7 @@ export function pausing(pid: () => Promise<number>): Fault {
           process.kill(each, name)
         } catch {}
     }
-    await held(
-      holds,
-      'engine',
-      () => signal('SIGSTOP'),
-      between(chance, 50, 900),
-      () => signal('SIGCONT'),
-    )
+    const [stop, goOn] = (['SIGSTOP', 'SIGCONT'] as const).map(name => () => signal(name))
+    await held(chance, holds, 'engine', stop!, goOn!)
   }
 }

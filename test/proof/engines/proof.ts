@@ -22,19 +22,12 @@ export const ENGINES: readonly Engine[] = [memory, redis, redisCluster, postgres
 export interface Report {
   readonly engine: string
   readonly seed: number
-  readonly seconds: number
-  rounds: number
-  /** Cells: small worlds of two users, of which none touches another. */
-  histories: number
-  calls: number
-  /** Calls that were given up, of which nothing is known. */
-  unknown: number
-  /** Calls that were refused: nothing was written. */
-  refused: number
-  /** Histories of which no order was found in the end, nor that there is none. */
-  undecided: number
-  /** Orders that were looked at. */
-  looked: number
+  /** Rounds; cells, which are small worlds of two users, of which none touches another; and calls. */
+  readonly counts: Record<'rounds' | 'histories' | 'calls', number> &
+    /** Of calls: given up, of which nothing is known; or refused, so that nothing was written. */
+    Record<'unknown' | 'refused', number> &
+    /** Histories of which no order was found in the end, nor that there is none; and orders that were looked at. */
+    Record<'undecided' | 'looked', number>
   readonly faults: Record<string, number>
   readonly violations: { readonly seed: number; readonly cell: number; readonly text: string }[]
 }
@@ -58,25 +51,11 @@ const TIMEOUT = 500
 export async function prove(engine: Engine, options: ProofOptions): Promise<Report> {
   const { seed, seconds = 0, worker: file, onRound } = options
   const patience = options.seconds === undefined ? 4 : 1
-  const began = performance.now()
   const started = await engine.start()
   const running = { ...started, grace: (started.grace ?? 250) * patience }
   const folder = mkdtempSync(join(tmpdir(), 'coatcheck-proof-'))
-  const report: Report = {
-    ...{
-      engine: engine.name,
-      seed,
-      seconds,
-      rounds: 0,
-      histories: 0,
-      calls: 0,
-      unknown: 0,
-      refused: 0,
-      undecided: 0,
-      looked: 0,
-    },
-    ...{ faults: {}, violations: [] },
-  }
+  const counts = { rounds: 0, histories: 0, calls: 0, unknown: 0, refused: 0, undecided: 0, looked: 0 }
+  const report: Report = { engine: engine.name, seed, counts, faults: {}, violations: [] }
   const places: Worker[] = []
   let names = 0
   const openAt = async (place: number) => {
@@ -88,14 +67,14 @@ export async function prove(engine: Engine, options: ProofOptions): Promise<Repo
     for (let number = 0; number === 0 || (performance.now() < end && report.violations.length === 0); number++) {
       for (const [place, worker] of places.entries()) if (!worker.isAlive()) await openAt(place)
       await runRound(engine, running, { seed: seed + number, patience, folder, report, places, openAt })
-      onRound?.({ ...report, seconds: (performance.now() - began) / 1000 })
+      onRound?.(report)
     }
   } finally {
     await Promise.all(places.map(worker => worker.kill()))
     await running.stop()
     rmSync(folder, { recursive: true, force: true })
   }
-  return { ...report, seconds: (performance.now() - began) / 1000 }
+  return report
 }
 
 interface RoundContext {
@@ -109,6 +88,7 @@ interface RoundContext {
 
 async function runRound(engine: Engine, running: Running & { grace: number }, context: RoundContext): Promise<void> {
   const { seed, patience, folder, report, places, openAt } = context
+  const { counts } = report
   const numbers = randomNumbers(seed)
   const chance = () => numbers() / 2 ** 32
   const round: Round = {
@@ -146,18 +126,18 @@ async function runRound(engine: Engine, running: Running & { grace: number }, co
   history = entriesIn(folder, seed)
   if (!history.some(({ client, answered, failed }) => client.endsWith(' last') && answered && failed === undefined))
     throw new Error(`${engine.name} answered nothing after the faults of seed ${seed}`)
-  report.rounds++
-  report.calls += history.length
-  report.unknown += history.filter(isOpen).length
-  report.refused += history.filter(({ failed }) => failed === 'not-applied').length
+  counts.rounds++
+  counts.calls += history.length
+  counts.unknown += history.filter(isOpen).length
+  counts.refused += history.filter(({ failed }) => failed === 'not-applied').length
   const cells = grouped(history)
   for (const [cell, entries] of cells) {
-    report.histories++
+    counts.histories++
     const { rules, grace, lateEndings = false } = running
     const verdict = check(entries, { rules, grace, lateEndings, holds })
-    report.looked += verdict.looked
+    counts.looked += verdict.looked
     // What could not be decided says nothing: a busy machine lets many calls run at once.
-    if (!verdict.ok && !verdict.decided) report.undecided++
+    if (!verdict.ok && !verdict.decided) counts.undecided++
     if (!verdict.ok && (verdict.decided || patience === 1))
       report.violations.push({ seed, cell, text: told(verdict, holds) })
   }

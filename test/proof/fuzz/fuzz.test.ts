@@ -7,8 +7,8 @@ import { checkNoPollution, wordsOf } from './target.ts'
 import { TARGETS } from './targets.ts'
 
 const INPUTS = Number(process.env.COATCHECK_FUZZ_INPUTS ?? 500)
-const WANTED = (process.env.COATCHECK_FUZZ_TARGETS ?? '').split(' ').filter(Boolean)
-const SEED = Number(process.env.COATCHECK_FUZZ_SEED ?? Date.now() % 2 ** 31)
+const WANTED = (process.env.COATCHECK_FUZZ_NAMES ?? '').split(' ').filter(Boolean)
+const SEED = Number(process.env.COATCHECK_FUZZ_SEED || Date.now() % 2 ** 31)
 
 it('what was asked for is a target', () => {
   expect(TARGETS.map(({ name }) => name)).toEqual(expect.arrayContaining(WANTED))

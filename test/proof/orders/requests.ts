@@ -35,14 +35,29 @@ export interface RequestScene {
 const isLogIn = (name: string) => name.startsWith('a login')
 const isLogOut = (name: string) => name === 'a logout'
 
-/** A request of a browser: what it does, and what its response does to the cookies. */
-export function request(world: World, name: string, visit: AnyVisit, jar: Jar, run: () => Promise<unknown>): void {
+/** A request of a browser: what it does, and what its response does to the cookies. Answers the lines of its head. */
+export function request(world: World, name: string, visit: AnyVisit, jar: Jar, run: () => Promise<unknown>): string[] {
+  const lines: string[] = []
   world.act(name, run, () => {
-    const lines = visit.finish().headers.getSetCookie()
+    lines.push(...visit.finish().headers.getSetCookie())
     world.canonical(lines.join())
     return () => jar.apply(lines)
   })
+  return lines
 }
+
+/** A failed request is an error of one of the codes that are expected of it. */
+export function checkFailures(world: World, expected: (name: string, index: number) => readonly string[]): void {
+  for (const [index, { name, error }] of world.actors.entries()) {
+    if (error === undefined) continue
+    const { code, stack } = error as { code?: string; stack?: string }
+    const isOutage = code === 'ERR_SESSION_STORE' && world.faults > 0
+    assert.ok(isOutage || expected(name, index).includes(code ?? ''), `${name} fails with ${code ?? stack}`)
+  }
+}
+
+export const noAlarm = ({ events }: World) =>
+  assert.ok(!events.some(({ type }) => type === 'remember-theft'), 'an alarm, and no thief')
 
 /** The name of a scene, with what sets it apart. */
 export const titled = (name: string, ...details: readonly (string | false)[]): string =>
@@ -53,7 +68,6 @@ export function tabsOf(scene: RequestScene): Scene {
   const { before, requests, processes, arrival = 'in order', faults = 0, isTenant = false } = scene
   const isTwo = processes?.includes(1) ?? false
   let tabs: Tabs
-  let visits: AnyVisit[]
   let heads: string[][]
   return {
     name: titled(
@@ -65,22 +79,11 @@ export function tabsOf(scene: RequestScene): Scene {
     ),
     options: { faults, arrivesAtOnce: arrival === 'in order' },
     async prepare(world) {
-      tabs = openTabs(world, isTenant)
-      await prepared[before]!(tabs)
-      heads = []
-      visits = requests.map((_, index) => tabs.visit(undefined, { node: processes?.[index] ?? 0 } as object))
-      world.canonical(tabs.jar.header)
-      for (const [index, name] of requests.entries())
-        world.act(
-          name,
-          () => steps[name]!(visits[index]!, tabs),
-          () => {
-            const lines = visits[index]!.headers.getSetCookie()
-            heads[index] = lines
-            world.canonical(lines.join())
-            return () => tabs.jar.apply(lines)
-          },
-        )
+      tabs = await begun(world, before, isTenant)
+      heads = requests.map((name, index) => {
+        const visit = tabs.visit(undefined, { node: processes?.[index] ?? 0 } as object)
+        return request(world, name, visit, tabs.jar, () => steps[name]!(visit, tabs))
+      })
     },
     async judge(world) {
       for (const [index, { name, error }] of world.actors.entries()) {
@@ -101,6 +104,14 @@ export function tabsOf(scene: RequestScene): Scene {
       else await checkAny(world, tabs, requests, ending)
     },
   }
+}
+
+/** A browser that has this before its requests begin. */
+async function begun(world: World, before: string, isTenant = false): Promise<Tabs> {
+  const tabs = openTabs(world, isTenant)
+  await prepared[before]!(tabs)
+  world.canonical(tabs.jar.header)
+  return tabs
 }
 
 export function openTabs(world: World, isTenant = false): Tabs {
@@ -160,6 +171,7 @@ async function endingOf(world: World, tabs: Tabs): Promise<Ending> {
 /** What holds whatever the network does with the responses, whichever process answers, and whatever the store refuses. */
 async function checkAny(world: World, tabs: Tabs, requests: readonly string[], ending: Ending): Promise<void> {
   const { held } = ending
+  checkFailures(world, name => (name === 'a new anonymous session' ? ['ERR_SESSION_CONFLICT'] : []))
   let isOut = false
   let isIn = false
   for (const [index, name] of requests.entries()) {
@@ -173,12 +185,8 @@ async function checkAny(world: World, tabs: Tabs, requests: readonly string[], e
       // A second fault may leave what the login has made.
       if (world.faults < 2) assert.equal(ending.series.length, 1, 'a login that failed left a series of its own')
     }
-    if (error !== undefined) {
-      const { code } = error as { code?: string }
-      const expected = name === 'a new anonymous session' ? ['ERR_SESSION_CONFLICT'] : []
-      if (world.faults > 0) expected.push('ERR_SESSION_STORE')
-      assert.ok(expected.includes(code ?? ''), `${name} fails with ${code ?? (error as Error).stack}`)
-    } else if (isLogOut(name)) isOut = true
+    if (error !== undefined) continue
+    if (isLogOut(name)) isOut = true
     else if (isLogIn(name) && !isLost) isIn = true
   }
   const isOfAda = held !== null && held.user?.id === tabs.ada.id
@@ -190,37 +198,7 @@ async function checkAny(world: World, tabs: Tabs, requests: readonly string[], e
     assert.equal(held?.user ?? null, null, 'the logout was undone')
     assert.deepEqual(ending.series, [], 'a series outlives the logout')
   }
-  assert.ok(!world.events.some(({ type }) => type === 'remember-theft'), 'an alarm, and no thief')
-}
-
-/** Several verbs of one visit at once, whose response is written when all are done. */
-export function oneVisitOf(before: string, names: readonly string[]): Scene {
-  let tabs: Tabs
-  return {
-    name: `a browser with ${before}: ${names.join(' | ')}, in one visit`,
-    options: { faults: 0, arrivesAtOnce: true },
-    async prepare(world) {
-      tabs = openTabs(world)
-      await prepared[before]!(tabs)
-      world.canonical(tabs.jar.header)
-      const visit = tabs.visit()
-      request(world, names.join(', '), visit, tabs.jar, () => Promise.all(names.map(name => steps[name]!(visit, tabs))))
-    },
-    async judge(world) {
-      const { held, live } = await endingOf(world, tabs)
-      const { error, calls } = world.actors[0]!
-      assert.equal(error, undefined, String((error as Error | undefined)?.stack))
-      if (!names.includes('a logout')) {
-        assert.deepEqual(live, [held?.key], 'two sessions began in one visit, or none')
-        const saves = names.filter(name => name === 'a save').length
-        if (saves > 0 && !names.some(isLogIn))
-          assert.equal(held?.data.saved, saves, 'of two saves of one visit one is lost')
-        if (names.some(isLogIn)) assert.equal(held?.user?.id, tabs.max.id)
-      } else assert.equal(held?.user ?? null, null, 'the logout was undone')
-      if (names.every(name => name === 'a take' || name === 'a page view'))
-        assert.ok((calls.read ?? 0) <= 1, 'a visit reads its session more than once')
-    },
-  }
+  noAlarm(world)
 }
 
 /** Handshakes of a socket, through `fetchVisits`: their responses carry no cookies. */
@@ -230,9 +208,7 @@ export function handshakesOf(before: string, requests: readonly string[]): Scene
     name: `a browser with ${before}: ${['a handshake', ...requests].join(' | ')}`,
     options: { faults: 0, arrivesAtOnce: true },
     async prepare(world) {
-      tabs = openTabs(world)
-      await prepared[before]!(tabs)
-      world.canonical(tabs.jar.header)
+      tabs = await begun(world, before)
       const { header } = tabs.jar
       const visits = world.library.fetchVisits(tabs.sessions as SessionManager<Data>)
       const headers = { cookie: header, upgrade: 'websocket', connection: 'Upgrade' }
@@ -248,7 +224,7 @@ export function handshakesOf(before: string, requests: readonly string[]): Scene
       }
     },
     async judge(world) {
-      for (const { name, error } of world.actors) assert.equal(error, undefined, `${name}: ${(error as Error)?.stack}`)
+      checkFailures(world, () => [])
       const { live, held } = await endingOf(world, tabs)
       assert.deepEqual(live, held === null ? [] : [held.key], 'a session lives that no response brought to the browser')
       if (requests.some(name => isLogIn(name) || isLogOut(name))) return
@@ -257,7 +233,7 @@ export function handshakesOf(before: string, requests: readonly string[]): Scene
       tabs.jar.apply(visit.finish().headers.getSetCookie())
       if (/^a (?:session|remember)/.test(before))
         assert.equal(session?.user?.id, tabs.ada.id, 'the browser is logged out')
-      assert.ok(!world.events.some(({ type }) => type === 'remember-theft'), 'an alarm, and no thief')
+      noAlarm(world)
     },
   }
 }
@@ -277,8 +253,7 @@ export function theftOf({ stolen, request: asked, thief }: TheftScene): Scene {
     name: `a thief with ${stolen} of a browser: ${asked} | ${thief} of the thief`,
     options: { faults: 0, arrivesAtOnce: true },
     async prepare(world) {
-      tabs = openTabs(world)
-      await prepared[stolen === 'a session' ? 'a session and a remember token' : 'a remember token alone']!(tabs)
+      tabs = await begun(world, stolen === 'a session' ? 'a session and a remember token' : 'a remember token alone')
       copied = new Jar()
       for (const [name, value] of tabs.jar.cookies)
         if (stolen !== 'a session' || name === 'session_id') copied.cookies.set(name, value)
@@ -307,10 +282,7 @@ export function theftOf({ stolen, request: asked, thief }: TheftScene): Scene {
       }
     },
     async judge(world) {
-      for (const { name, error } of world.actors) {
-        const { code } = (error ?? {}) as { code?: string }
-        assert.ok(error === undefined || code === 'ERR_SESSION_CONFLICT', `${name}: ${code ?? (error as Error)?.stack}`)
-      }
+      checkFailures(world, () => ['ERR_SESSION_CONFLICT'])
       const sees = async (jar: Jar) => {
         const visit = tabs.visit(jar.header)
         const session = await visit.get({ touch: false })

@@ -13,17 +13,8 @@ export interface Scene {
   readonly idle: number
   readonly absolute: number
   readonly random: () => number
-  readonly counts: {
-    requests: number
-    judged: number
-    writes: number
-    logIns: number
-    logOuts: number
-    everywhere: number
-    unavailable: number
-    cut: number
-    begunAnew: number
-  }
+  /** How often what happened. */
+  count(what: string, times?: number): void
   readonly violations: string[]
 }
 
@@ -80,8 +71,8 @@ export class Person {
     path: string,
     { body, node = this.#pick(this.#scene.nodes) }: { body?: object; node?: ServiceNode } = {},
   ): Promise<Reply | null> {
-    const { counts } = this.#scene
-    counts.requests++
+    const { count } = this.#scene
+    count('requests')
     const mayFail = node.isStopping
     const headers = {
       'User-Agent': browser.agent,
@@ -104,10 +95,10 @@ export class Person {
       }
       const { status } = response
       if (status < 500) return { status, body: JSON.parse(text) }
-      if (status === 503) counts.unavailable++
+      if (status === 503) count('unavailable')
       else this.#complain(browser, `${method} ${path}: ${status} ${text}`)
     } catch (error) {
-      counts.cut++
+      count('cut')
       if (!mayFail && !node.isStopping)
         this.#complain(browser, `${method} ${path}: ${error} ${(error as Error).cause}, and the node was not stopping`)
     }
@@ -115,7 +106,7 @@ export class Person {
   }
 
   #beginAnew(browser: Browser): void {
-    this.#scene.counts.begunAnew++
+    this.#scene.count('begun anew')
     browser.cookies.clear()
     browser.session = null
   }
@@ -123,7 +114,7 @@ export class Person {
   /** Judges one answer about who is logged in. */
   #judge(browser: Browser, { status, body }: Reply): void {
     const found: string | null = status === 200 && body !== null ? body.name : null
-    this.#scene.counts.judged++
+    this.#scene.count('judged')
     if (found !== (browser.session === null ? null : this.#name))
       this.#complain(browser, found === null ? 'was logged out, and nothing had ended the session' : `is ${found}`)
   }
@@ -151,7 +142,7 @@ export class Person {
       if (most === 0) session.count = count
     }
     if (new Set(counted).size < counted.length) this.#complain(browser, `two writes made the same of it: ${counted}`)
-    this.#scene.counts.writes += counted.length
+    this.#scene.count('writes', counted.length)
     if (answers.some((answer, index) => answer === null && tabs[index] === 'POST')) this.#beginAnew(browser)
     else if (session !== null) {
       if (session.count !== null && tabs.includes('POST')) session.count += counted.length
@@ -161,7 +152,7 @@ export class Person {
   }
 
   async #logIn(browser: Browser): Promise<void> {
-    const { random, users, counts } = this.#scene
+    const { random, users, count } = this.#scene
     browser.agent = `${this.#name}, login ${this.#logins++}`
     const isWrong = random() < 0.1
     const remember = random() < 0.3
@@ -170,7 +161,7 @@ export class Person {
     if (reply === null) return this.#beginAnew(browser)
     if ((reply.status === 200) === isWrong) this.#complain(browser, `a login: ${reply.status} ${reply.body.error}`)
     if (reply.status !== 200) return
-    counts.logIns++
+    count('logins')
     browser.session = { since: Date.now(), seen: Date.now(), isRemembered: remember, count: 0 }
   }
 
@@ -178,7 +169,7 @@ export class Person {
     const before = new Map(browser.cookies)
     const tabs = Array.from({ length: Math.floor(this.#scene.random() * 3) }, () => 'GET' as const)
     if ((await this.#tabs(browser, tabs, '/logout')) === null) return this.#beginAnew(browser)
-    this.#scene.counts.logOuts++
+    this.#scene.count('logouts')
     browser.session = null
     // Who has a copy of the cookies has nothing.
     const copy: Browser = { agent: browser.agent, cookies: before, session: null }
@@ -188,7 +179,7 @@ export class Person {
 
   /** Ends all sessions, or by a new password all but this one. */
   async #endAll(browser: Browser, isChange: boolean): Promise<void> {
-    const { users, counts } = this.#scene
+    const { users, count } = this.#scene
     const oldPassword = users.rows.get(this.#name)!.hash
     const reply = isChange
       ? await this.#send(browser, 'POST', '/password', { body: { oldPassword, newPassword: `password ${Date.now()}` } })
@@ -202,7 +193,7 @@ export class Person {
       if (reply.body.error !== 'not_fresh') this.#complain(browser, `the end of all: ${JSON.stringify(reply)}`)
       return
     }
-    counts.everywhere++
+    count('everywhere')
     for (const each of this.#browsers) if (each !== browser || !isChange) each.session = null
     if (isChange) browser.session = { since: Date.now(), seen: Date.now(), isRemembered: false, count: null }
   }

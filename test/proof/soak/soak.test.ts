@@ -5,13 +5,13 @@ import { describeEngine } from '../../support/services/engines.ts'
 import { soak } from './soak.ts'
 
 const MINUTES = Number(process.env.COATCHECK_SOAK_MINUTES ?? 0)
-const ONLY = process.env.COATCHECK_SOAK_DATABASE ?? ''
+const NAMES = process.env.COATCHECK_SOAK_NAMES ?? ''
 
 beforeAll(() => (MINUTES > 0 ? build() : undefined), 200_000)
 
 for (const database of ['redis', 'postgresql'] as const)
   describeEngine(database, `two nodes on ${database}`, () => {
-    it.runIf(MINUTES > 0 && (ONLY === '' || ONLY === database))(
+    it.runIf(MINUTES > 0 && (NAMES === '' || NAMES.split(' ').includes(database)))(
       `lose nothing and keep nothing in ${MINUTES} minutes`,
       { timeout: (MINUTES + 5) * 60_000 },
       async () => {

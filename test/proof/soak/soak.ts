@@ -3,23 +3,16 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { randomNumbers } from '../../../src/custom-store/random.ts'
 import { until } from '../../support/services/process.ts'
-import { DATABASES, type DatabaseName } from './databases.ts'
+import { countLive, DATABASES, type DatabaseName } from './databases.ts'
 import { growthIn, type Sample } from './growth.ts'
 import { ServiceNode } from './nodes.ts'
 import { Person, type Scene } from './people.ts'
 import { Users } from './users.ts'
 
-export interface SoakReport {
-  /** What must not be; empty where all is well. */
-  readonly violations: readonly string[]
-  /** For people. */
-  readonly figures: Readonly<Record<string, string | number>>
-}
-
 const PEOPLE = 30
 
-/** `seconds`: how long the load lasts. */
-export async function soak(name: DatabaseName, seconds: number): Promise<SoakReport> {
+/** What must not be, and figures for people. `seconds`: how long the load lasts. */
+export async function soak(name: DatabaseName, seconds: number) {
   const database = await DATABASES[name]()
   const idle = Math.min(30, Math.max(8, seconds / 10)) * 1000
   const lives = { idle, absolute: 6 * idle }
@@ -34,25 +27,18 @@ export async function soak(name: DatabaseName, seconds: number): Promise<SoakRep
     await database.stop()
   }
 
-  async function run(): Promise<SoakReport> {
+  async function run() {
     const [steady, restarted] = nodes
     const seed = Date.now() % 2 ** 31
     console.log(`${name}, seed ${seed}`)
     const numbers = randomNumbers(seed)
     const violations: string[] = []
+    const counts: Record<string, number> = {}
     const scene: Scene = {
       ...{ nodes, users, ...lives, violations },
       random: () => numbers() / 2 ** 32,
-      counts: {
-        requests: 0,
-        judged: 0,
-        writes: 0,
-        logIns: 0,
-        logOuts: 0,
-        everywhere: 0,
-        unavailable: 0,
-        cut: 0,
-        begunAnew: 0,
+      count(what, times = 1) {
+        counts[what] = (counts[what] ?? 0) + times
       },
     }
     let isOver = false
@@ -111,7 +97,7 @@ export async function soak(name: DatabaseName, seconds: number): Promise<SoakRep
 
     // Everything expires: then no live session may be left.
     await pause(idle + 1000)
-    const { sessions, overdue } = await database.contents()
+    const [sessions, overdue] = [await countLive(database.url), await database.overdue()]
     if (sessions > 0) violations.push(`${sessions} sessions live after all have expired`)
     if (overdue > 0) violations.push(`${overdue} rows or keys should have been removed`)
     violations.push(...growthIn(samples))
@@ -119,16 +105,9 @@ export async function soak(name: DatabaseName, seconds: number): Promise<SoakRep
     const connections = await database.connections()
     if (connections > 0) violations.push(`${connections} connections are left after both nodes have stopped`)
     for (const each of nodes) violations.push(...each.faults)
-    const firstAndLast = (what: keyof Sample) => `${samples[0]?.[what]}, ${samples.at(-1)?.[what]}`
-    return {
-      violations,
-      figures: {
-        ...scene.counts,
-        restarts: event,
-        heapUsed: firstAndLast('heapUsed'),
-        handles: firstAndLast('handles'),
-        connections: firstAndLast('connections'),
-      },
-    }
+    const ends = (['heapUsed', 'handles', 'connections'] as const).map(
+      what => [what, `${samples[0]?.[what]}, ${samples.at(-1)?.[what]}`] as const,
+    )
+    return { violations, figures: { ...counts, restarts: event, ...Object.fromEntries(ends) } }
   }
 }

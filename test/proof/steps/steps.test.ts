@@ -2,7 +2,7 @@
 // IDs, a login takes the place of a session on another shard. A mistake in a script or a statement has to be found.
 import type { SessionRecord } from 'coatcheck/custom-store'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { HOUR, keyIn, T0, writeId } from '../../support/redis/records.ts'
+import { HOUR, keyIn, T0, writeId } from '../../support/records.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import type { Call } from '../engines/model.ts'
 import { type Mistake, type Open, postgresServer, redisServer } from './servers.ts'

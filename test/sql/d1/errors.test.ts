@@ -1,13 +1,11 @@
 // What errors and answers of D1 mean. No database is asked: workerd has no word for most of them.
 import { D1Store } from 'coatcheck/stores/d1'
 import { describe, expect, it } from 'vitest'
-import { within } from '../../support/deadlines.ts'
 import { failure } from '../../support/failure.ts'
-import { NOW, newKey } from '../records.ts'
+import { call, newKey } from '../records.ts'
 
 const nothing = () => {}
 const KEY = newKey()
-const call = () => ({ now: NOW, deadline: within(5000) })
 
 describe('an error of D1', () => {
   /** A D1 whose batches fail so, one after the other; the last one for good. */

@@ -3,13 +3,10 @@
 import { createClient } from '@libsql/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { libsqlStore } from '../../../examples/libsql-store.mjs'
-import { soon } from '../../support/deadlines.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { sqliteFile } from '../../support/services/sqlite.ts'
-import { NOW, record } from '../records.ts'
+import { call, NOW, record } from '../records.ts'
 import { partOfTheSuite } from '../suite.ts'
-
-const call = () => ({ now: NOW, deadline: soon() })
 
 describeEngine('libsql', 'a SQLite database on a network, by the example for @libsql/client', () => {
   const { file, remove } = sqliteFile()

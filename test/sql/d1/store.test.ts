@@ -1,30 +1,15 @@
-// D1: what is committed together, and what becomes of calls whose answers are late or lost.
-import type { Store } from 'coatcheck'
-import type { SessionRecord } from 'coatcheck/custom-store'
+// D1: what is committed together, and what becomes of calls whose answers are lost.
 import { type D1Client, D1Store } from 'coatcheck/stores/d1'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { soon } from '../../support/deadlines.ts'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { failure } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { startD1 } from '../d1.ts'
-import { NOW, newWriteId, record } from '../records.ts'
+import { call, change, forward, record } from '../records.ts'
+import { LATE, WHENEVER } from '../writes.ts'
 
-const call = () => ({ now: NOW, deadline: soon() })
 let user = 9000
-const change = () => ({ data: '"late"', seenAt: NOW + 5, expiresAt: NOW + 9e6, writeId: newWriteId() })
-const forward = { salt: 'c2FsdA', until: NOW }
-
-type Write = (store: Store, one: SessionRecord, other: SessionRecord) => Promise<unknown>
-const WRITES: Record<string, Write> = {
-  update: (store, one) => store.update(one.key, 1, change(), call()),
-  touch: (store, one) => store.touch(one.key, NOW + 5, NOW + 9e6, call()),
-  logout: (store, one) => store.delete(one.key, call()),
-  login: (store, _, other) => store.create(other, call()),
-  'new ID': (store, one, other) => store.replace(one.key, 1, other, {}, call()),
-  'new ID with a forward': (store, one, other) => store.replace(one.key, 1, other, { forward }, call()),
-  'logout everywhere': (store, one) =>
-    store.deleteUser(one.userId!, { minPasswordVersion: 3, minPasswordVersionUntil: NOW + 1e9 }, call()),
-}
+const { 'new anonymous session': _, ...OF_A_USER } = LATE
+const WRITES = { ...OF_A_USER, ...WHENEVER }
 
 /** What a repeated call gets, where the first one was run: a logout has nothing left to end. */
 const FIRST_ANSWERS: Record<string, unknown> = {
@@ -85,20 +70,6 @@ describeEngine('d1', 'sessions in D1', () => {
     expect(await store.read(other.key, call())).toBe(null)
     expect(await store.create(other, call())).toBe('created')
   })
-
-  it.each(['update', 'login', 'new ID', 'new ID with a forward'])(
-    'refuses a %s that comes minutes late, and names both clocks',
-    async name => {
-      const { one, other } = await begun()
-      const real = Date.now.bind(Date)
-      const behind = vi.spyOn(Date, 'now').mockImplementation(() => real() - 400_000)
-      const error = await failure(WRITES[name]!(store, one, other)).finally(() => behind.mockRestore())
-      expect(error).toMatchObject({ outcome: 'not-applied' })
-      expect(String(error.cause)).toMatch(/came too late: the clock of the database says .*, that of this process /)
-      expect(await store.read(one.key, call())).toEqual(one)
-      expect(await store.read(other.key, call())).toBe(null)
-    },
-  )
 
   it.each(Object.entries(WRITES))(
     'does not know of a %s whose answer was lost; repeated, it gets the first answer',

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import type mysql from 'mysql2/promise'
 import { expect, it } from 'vitest'
-import { soon, within } from '../../support/deadlines.ts'
+import { within } from '../../support/deadlines.ts'
 import { failure, survive } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { startMariadb } from '../../support/services/mariadb.ts'
@@ -12,10 +12,9 @@ import { until } from '../../support/services/process.ts'
 import { mariadbOf } from '../databases.ts'
 import { locksOfMariadb } from '../locks.ts'
 import { proxiedMariadb } from '../proxied.ts'
-import { NOW, newKey, newWriteId, record } from '../records.ts'
+import { call, change, NOW, newKey, record } from '../records.ts'
 
-const call = () => ({ now: NOW, deadline: soon() })
-const edit = { data: '"late"', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() }
+const edit = change()
 const rowOf = (key: string) => `SELECT * FROM coatcheck_sessions WHERE id = '${key}' FOR UPDATE`
 /** An error packet of the server, after which it closes the connection. */
 const farewell = (errno: number, message: string) => {

@@ -2,15 +2,13 @@
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import type mysql from 'mysql2/promise'
 import { beforeAll, expect, it } from 'vitest'
-import { soon, within } from '../../support/deadlines.ts'
+import { within } from '../../support/deadlines.ts'
 import { failure } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { startMariadb } from '../../support/services/mariadb.ts'
 import { mariadbOf } from '../databases.ts'
 import { isExact } from '../exact.ts'
-import { NOW, record } from '../records.ts'
-
-const call = () => ({ now: NOW, deadline: soon() })
+import { call, NOW, record } from '../records.ts'
 
 describeEngine('mariadb', 'settings of MariaDB and of mysql2', () => {
   const own = mariadbOf(startMariadb)

@@ -1,13 +1,13 @@
 // Connections of pg that end, or whose statement was given up.
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import { expect, it } from 'vitest'
-import { soon, within } from '../../support/deadlines.ts'
+import { within } from '../../support/deadlines.ts'
 import { failure, survive } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { until } from '../../support/services/process.ts'
 import { postgresOf } from '../databases.ts'
 import { proxiedPostgres } from '../proxied.ts'
-import { NOW, newKey, record } from '../records.ts'
+import { call, NOW, newKey, record } from '../records.ts'
 
 describeEngine('postgresql', 'a connection of pg', () => {
   const own = postgresOf(proxiedPostgres)
@@ -65,11 +65,11 @@ describeEngine('postgresql', 'a connection of pg', () => {
       for (let i = 0; i < 3; i++) {
         own.server.proxy.endAfter(ready, ended)
         // Nobody knows whether the statement has arrived.
-        await failure(store.touch(newKey(), NOW, NOW, { now: NOW, deadline: soon() }))
+        await failure(store.touch(newKey(), NOW, NOW, call()))
       }
       own.server.proxy.endAfter(ready, ended)
       // A read is repeated on another connection.
-      expect(await store.read(newKey(), { now: NOW, deadline: soon() })).toBe(null)
+      expect(await store.read(newKey(), call())).toBe(null)
     }))
 
   it('ends no process where it ends while it is idle, though the application does not listen to its pool', () =>
@@ -86,6 +86,6 @@ describeEngine('postgresql', 'a connection of pg', () => {
       )
       expect(ended.rowCount).toBe(2)
       await until('the pool to hear of it', async () => expect(pool.totalCount).toBe(0))
-      expect(await store.read(newKey(), { now: NOW, deadline: soon() })).toBe(null)
+      expect(await store.read(newKey(), call())).toBe(null)
     }))
 })

@@ -3,15 +3,13 @@ import type { EventEmitter } from 'node:events'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
 import { expect, it } from 'vitest'
-import { soon, within } from '../../support/deadlines.ts'
+import { within } from '../../support/deadlines.ts'
 import { failure } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { startPostgres } from '../../support/services/postgres.ts'
 import { postgresOf } from '../databases.ts'
 import { isExact } from '../exact.ts'
-import { NOW, record } from '../records.ts'
-
-const call = () => ({ now: NOW, deadline: soon() })
+import { call, NOW, record } from '../records.ts'
 
 describeEngine('postgresql', 'settings of PostgreSQL and of pg', () => {
   const own = postgresOf(startPostgres)

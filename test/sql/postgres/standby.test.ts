@@ -2,16 +2,15 @@
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { soon, within } from '../../support/deadlines.ts'
+import { within } from '../../support/deadlines.ts'
 import { failure } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
 import { until } from '../../support/services/process.ts'
 import { postgresOf } from '../databases.ts'
 import { proxiedPostgres } from '../proxied.ts'
-import { NOW, record } from '../records.ts'
+import { call, NOW, record } from '../records.ts'
 
-const call = () => ({ now: NOW, deadline: soon() })
 const short = () => ({ now: NOW, deadline: within(1000) })
 
 describeEngine('postgresql', 'an address that leads to a standby', () => {

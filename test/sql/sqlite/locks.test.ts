@@ -4,7 +4,7 @@ import type { Store } from 'coatcheck'
 import type { SessionRecord } from 'coatcheck/custom-store'
 import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { soon, within } from '../../support/deadlines.ts'
+import { within } from '../../support/deadlines.ts'
 import { failure } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import {
@@ -14,26 +14,17 @@ import {
   type SqliteDriver,
   sqliteFile,
 } from '../../support/services/sqlite.ts'
-import { isLive, NOW, newKey, newWriteId, record } from '../records.ts'
+import { call, change, isLive, NOW, newKey, record } from '../records.ts'
+import { LATE, WHENEVER, type Write } from '../writes.ts'
 
-/** A call that has to succeed. */
-const at = () => ({ now: NOW, deadline: soon() })
-const change = () => ({ data: '"new"', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() })
-const everybody = { minPasswordVersion: 1, minPasswordVersionUntil: NOW + 1e9 }
-
-type Call = (store: Store, one: SessionRecord, when: ReturnType<typeof at>) => Promise<unknown>
-const WRITES: Record<string, Call> = {
-  create: (store, _, when) => store.create(record(), when),
-  update: (store, one, when) => store.update(one.key, 1, change(), when),
-  touch: (store, one, when) => store.touch(one.key, NOW + 5, NOW + 9e6, when),
-  replace: (store, one, when) => store.replace(one.key, 1, { ...record(), userId: one.userId }, {}, when),
-  delete: (store, one, when) => store.delete(one.key, when),
-  deleteUser: (store, one, when) => store.deleteUser(one.userId!, everybody, when),
-  sweep: (store, _, when) => store.sweep!(10, when),
+const WRITES: Record<string, Write> = {
+  ...LATE,
+  ...WHENEVER,
+  sweep: (store, _one, _other, when) => store.sweep!(10, when!),
 }
-const READS: Record<string, Call> = {
-  read: async (store, one, when) => store.read(one.key, when),
-  listUser: (store, one, when) => store.listUser(one.userId!, 'session', when),
+const READS: Record<string, Write> = {
+  read: async (store, one, _, when = call()) => store.read(one.key, when),
+  listUser: (store, one, _, when = call()) => store.listUser(one.userId!, 'session', when),
 }
 
 let users = 1000
@@ -44,8 +35,8 @@ async function while150ms<T>(calls: Promise<T>): Promise<T> {
   await pass(150)
   return calls
 }
-const giveUp = (call: Call, store: Store, one: SessionRecord) =>
-  while150ms(failure(call(store, one, { now: NOW, deadline: within(150) })))
+const giveUp = (work: Write, store: Store, one: SessionRecord) =>
+  while150ms(failure(work(store, one, record(), { now: NOW, deadline: within(150) })))
 
 /** Opens a store, its connection and another one to a file in this journal mode. */
 function opener(driver: SqliteDriver) {
@@ -80,34 +71,34 @@ for (const driver of SQLITE_DRIVERS)
       it.each(Object.entries(WRITES))('leaves nothing open after a %s that gave up', async (_, write) => {
         const { store, connection, other } = await open(mode)
         const one = record({ userId: newUser() })
-        await store.create(one, at())
+        await store.create(one, call())
         other.exec('BEGIN IMMEDIATE')
         expect(await giveUp(write, store, one)).toMatchObject({ outcome: 'not-applied' })
         other.exec('COMMIT')
         const { inTransaction, isTransaction } = connection as { inTransaction?: boolean; isTransaction?: boolean }
         expect(inTransaction ?? isTransaction).toBe(false)
-        expect(await store.read(one.key, at())).toEqual(one)
-        for (const next of ['create', 'update', 'delete', 'create', 'deleteUser'])
-          expect(['updated', true, 0, 'created']).toContainEqual(await WRITES[next]!(store, one, at()))
+        expect(await store.read(one.key, call())).toEqual(one)
+        for (const next of ['login', 'update', 'logout', 'login', 'logout everywhere'])
+          expect(['updated', true, 0, 'created']).toContainEqual(await WRITES[next]!(store, one, record()))
         other.exec('BEGIN IMMEDIATE; COMMIT')
       })
 
       it.each(Object.entries(READS))('keeps no lock and no old state after a %s that gave up', async (_, read) => {
         const { store, other } = await open(mode)
         const [one, two] = [record({ userId: newUser() }), record({ userId: newUser() })]
-        for (const each of [one, two]) await store.create(each, at())
+        for (const each of [one, two]) await store.create(each, call())
         other.exec('BEGIN EXCLUSIVE')
         // In WAL mode a reader need not wait.
         if (mode === 'DELETE') expect(await giveUp(read, store, one)).toMatchObject({ outcome: 'not-applied' })
-        else await read(store, one, at())
+        else await read(store, one, two)
         other.exec('COMMIT')
         // Nor has the next reader the session of the one before.
-        expect(await store.read(newKey(), at())).toBe(null)
-        expect(await store.read(two.key, at())).toEqual(two)
-        expect(await WRITES.update!(store, one, at())).toBe('updated')
+        expect(await store.read(newKey(), call())).toBe(null)
+        expect(await store.read(two.key, call())).toEqual(two)
+        expect(await WRITES.update!(store, one, two)).toBe('updated')
         other.exec(`UPDATE coatcheck_sessions SET data = '"theirs"' WHERE id = '${one.key}'`)
-        expect(await store.read(one.key, at())).toMatchObject({ data: '"theirs"' })
-        expect(await WRITES.deleteUser!(store, one, at())).toBe(1)
+        expect(await store.read(one.key, call())).toMatchObject({ data: '"theirs"' })
+        expect(await WRITES['logout everywhere']!(store, one, two)).toBe(1)
       })
 
       it('lets a login wait for another connection that reads, and makes it once', async () => {
@@ -115,12 +106,12 @@ for (const driver of SQLITE_DRIVERS)
         const one = record({ userId: newUser() })
         other.exec('BEGIN')
         other.prepare('SELECT count(*) FROM coatcheck_sessions').get()
-        const waiting = store.create(one, at())
+        const waiting = store.create(one, call())
         await pass(50)
         other.exec('COMMIT')
         await pass(50)
         expect(await waiting).toBe('created')
-        expect(await store.listUser(one.userId!, 'session', at())).toEqual([one])
+        expect(await store.listUser(one.userId!, 'session', call())).toEqual([one])
       })
     })
 
@@ -128,7 +119,7 @@ for (const driver of SQLITE_DRIVERS)
       const { store, connection } = await open()
       const one = record({ userId: newUser() })
       connection.exec('BEGIN')
-      const waiting = store.create(one, at())
+      const waiting = store.create(one, call())
       await pass(50)
       connection.exec('ROLLBACK')
       await pass(50)
@@ -170,7 +161,7 @@ describeEngine('libsql', 'calls that wait for the lock of a file', () => {
     const { store: free, connection, other } = await open()
     const watched = counted(connection)
     const records = Array.from({ length: count }, () => record({ userId: newUser() }))
-    for (const one of records) await free.create(one, at())
+    for (const one of records) await free.create(one, call())
     other.exec('BEGIN IMMEDIATE')
     return { free, other, records, counts: watched.counts, store: new SqliteStore(watched.connection) }
   }
@@ -189,33 +180,26 @@ describeEngine('libsql', 'calls that wait for the lock of a file', () => {
     other.exec('COMMIT')
     await pass(60)
     expect(counts.begun).toBe(begun)
-    for (const one of records) expect(await free.read(one.key, at())).toEqual(one)
+    for (const one of records) expect(await free.read(one.key, call())).toEqual(one)
   })
 
   it('have it in the order in which they asked', async () => {
     const { other, records, counts, store } = await locked(50)
     const done: number[] = []
     const waiting = records.map(async (one, place) => {
-      expect(await store.update(one.key, 1, change(), at())).toBe('updated')
+      expect(await store.update(one.key, 1, change(), call())).toBe('updated')
       done.push(place)
     })
     // Who asks for less gives up by its own deadline, in the midst of the queue.
     expect(await giveUp(WRITES.touch!, store, records[0]!)).toMatchObject({ outcome: 'not-applied' })
+    // Nor do those that wait hold up a page that is seen, and the logout of what has ended.
+    expect(await isLive(store, records[1]!.key)).toBe(true)
+    expect(await store.delete(newKey(), call())).toBe(false)
     expect(done).toEqual([])
     other.exec('COMMIT')
     await pass(150)
     await Promise.all(waiting)
     expect(done).toEqual(records.map((_, place) => place))
     expect(counts.crowded).toBe(0)
-  })
-
-  it('are in the way of no page that is seen, and of no logout of what has ended', async () => {
-    const { other, records, store } = await locked(1)
-    const waiting = store.update(records[0]!.key, 1, change(), at())
-    expect(await isLive(store, records[0]!.key)).toBe(true)
-    expect(await store.delete(newKey(), at())).toBe(false)
-    other.exec('COMMIT')
-    await pass(150)
-    expect(await waiting).toBe('updated')
   })
 })

@@ -2,14 +2,11 @@
 import { createClient } from '@libsql/client'
 import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { soon } from '../../support/deadlines.ts'
 import { failure } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { type OpenDatabase, openSqlite, SQLITE_DRIVERS, sqliteFile } from '../../support/services/sqlite.ts'
 import { isExact } from '../exact.ts'
-import { NOW, newKey, record } from '../records.ts'
-
-const call = () => ({ now: NOW, deadline: soon() })
+import { call, NOW, newKey, record } from '../records.ts'
 
 describeEngine('libsql', 'the SQLite store', () => {
   let file: string

@@ -1,8 +1,8 @@
 import { RedisStore, type RedisStoreOptions } from 'coatcheck/stores/redis'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach } from 'vitest'
+import { anywhere, call } from '../records.ts'
 import { type RedisServer, startRedis } from '../services/redis.ts'
-import { anywhere, call } from './records.ts'
 import { type Tap, tapped } from './tapped.ts'
 
 export interface OwnRedis {

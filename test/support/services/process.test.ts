@@ -21,21 +21,12 @@ const listen = (port: number) =>
   })
 
 describe('a port for a private server', () => {
-  it('is below the ports that the system gives to listeners on port 0 and to outgoing connections', async () => {
-    const given = await Promise.all(Array.from({ length: 50 }, freePort))
-    expect(Math.max(...given)).toBeLessThan(32_768)
-    expect(Math.min(...given)).toBeGreaterThanOrEqual(10_000)
-  })
-
-  it('is free, and never given twice, whether or not its server listens', async () => {
+  it('is free, never given twice, and below those that the system gives to others', async () => {
     const given = await Promise.all(Array.from({ length: 300 }, freePort))
     expect(new Set(given).size).toBe(300)
+    expect([Math.min(...given) >= 10_000, Math.max(...given) < 32_768]).toEqual([true, true])
     await Promise.all(given.map(listen))
-  })
-
-  it('is not given to another process either, while this one lives', async () => {
-    const mine = new Set(await Promise.all(Array.from({ length: 300 }, freePort)))
-    // The other process tries the very ports of this one: it may have none of them.
+    // Another process tries the very same ports: it may have none of them.
     const other = `
       const { createSocket } = require('node:dgram')
       const bind = port => new Promise(resolve => {
@@ -43,7 +34,7 @@ describe('a port for a private server', () => {
         socket.once('error', () => resolve(false))
         socket.bind({ port, address: '127.0.0.1', exclusive: true }, () => { socket.close(); resolve(true) })
       })
-      Promise.all([${[...mine]}].map(bind)).then(all => console.log(all.filter(Boolean).length))`
+      Promise.all([${given}].map(bind)).then(all => console.log(all.filter(Boolean).length))`
     const running = start(process.execPath, ['-e', other])
     await until('an answer', () => expect(running.output()).not.toBe(''))
     expect(running.output().trim()).toBe('0')
@@ -73,23 +64,15 @@ describe('a private server that is paused', () => {
   })
 })
 
-describe('waiting for a private server', () => {
-  it('ends at once, with what the server printed, when its process has ended', async () => {
-    const server = start(process.execPath, ['-e', 'console.error("port taken"); process.exit(1)'])
-    const asked = () => {
-      throw new Error('no answer')
-    }
-    await expect(until('the server answering', asked, { server, timeout: 1e9 })).rejects.toThrow(
-      /the server answering: the process has ended[\s\S]*port taken/,
-    )
-  })
-
-  it('ends at once where the program does not exist', async () => {
-    const server = start('/nowhere/redis-server', [])
-    await expect(
-      until('it answering', () => Promise.reject(new Error('no')), { server, timeout: 1e9 }),
-    ).rejects.toThrow(/the process has ended[\s\S]*ENOENT/)
-  })
+it.each([
+  ['has ended', process.execPath, 'port taken'],
+  ['could not be started', '/nowhere/redis-server', 'ENOENT'],
+])('waiting for a server ends at once, with what it printed, when its process %s', async (_, program, printed) => {
+  const server = start(program, ['-e', 'console.error("port taken"); process.exit(1)'])
+  const asked = () => Promise.reject(new Error('no answer'))
+  await expect(until('the server answering', asked, { server, timeout: 1e9 })).rejects.toThrow(
+    new RegExp(`the server answering: the process has ended[\\s\\S]*${printed}`),
+  )
 })
 
 describe('a server that nobody stops', () => {

@@ -28,13 +28,6 @@ it('what is kept beside the data, and the data, come back as they were, whatever
   )
 })
 
-it.each(['@', '@@', '@@{}', '@v1@{}', '@x'])(
-  'a text of a codec that looks like such fields comes back as it was: %s',
-  text => {
-    expect(unpackMeta(packMeta({}, text))).toEqual({ meta: {}, text })
-  },
-)
-
 it('data of a session with nothing beside it is stored as the codec wrote it', () => {
   fc.assert(fc.property(fc.json(), json => packMeta({}, json) === json && unpackMeta(json).text === json))
 })

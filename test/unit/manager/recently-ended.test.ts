@@ -35,18 +35,3 @@ describe('what this process remembers of a session', () => {
     expect(recentlyEnded.isEnded('b')).toBe(true)
   })
 })
-
-describe('a flood of logouts with what was never there', () => {
-  it('pushes out no session that ended, and nothing that is known of a new ID', () => {
-    const recentlyEnded = new RecentlyEnded()
-    recentlyEnded.addEnd('a')
-    recentlyEnded.addNewId('b', 'c', 0)
-    for (let number = 0; number <= 20_000; number += 1) recentlyEnded.addEnd(`invented ${number}`, false)
-    expect(['a', 'b', 'invented 20000', 'invented 0'].map(key => recentlyEnded.isSuperseded(key))).toEqual([
-      true,
-      true,
-      true,
-      false,
-    ])
-  })
-})

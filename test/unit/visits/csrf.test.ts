@@ -4,7 +4,8 @@ import { isToken, maskToken } from '../../../src/visits/cross-origin.ts'
 const TOKEN = 'abcdefghijklmnopqrstuvwxyz-_0123456789ABCDE'
 
 describe('a masked CSRF token', () => {
-  it('looks different each time and is accepted each time', () => {
+  it('looks different each time and is accepted each time, and so is the token as it is', () => {
+    expect(isToken(TOKEN, TOKEN)).toBe(true)
     const masked = Array.from({ length: 200 }, () => maskToken(TOKEN))
     expect(new Set(masked).size).toBe(200)
     for (const each of masked) {
@@ -12,10 +13,6 @@ describe('a masked CSRF token', () => {
       expect(each).not.toContain(TOKEN.slice(0, 6))
       expect(isToken(TOKEN, each)).toBe(true)
     }
-  })
-
-  it('is accepted unmasked too', () => {
-    expect(isToken(TOKEN, TOKEN)).toBe(true)
   })
 
   it('is refused with one character changed, cut, doubled or of another session', () => {
@@ -29,30 +26,12 @@ describe('a masked CSRF token', () => {
     for (const each of wrong) expect(isToken(TOKEN, each)).toBe(false)
   })
 
-  it('is refused where it is as long as one, and has characters that no token has', () => {
+  it('is refused where it is no text, or as long as one with characters that no token has', () => {
     const masked = maskToken(TOKEN)
-    for (const odd of ['!', ' ', '=', '.', '%', 'é', '\0'])
-      for (const at of [0, 1, 57, masked.length - 2]) {
-        const each = masked.slice(0, at) + odd + masked.slice(at + 1)
-        expect(each).toHaveLength(masked.length)
-        expect(isToken(TOKEN, each)).toBe(false)
-      }
-  })
-
-  it('is refused where it is no text', () => {
-    const odd: unknown[] = [
-      undefined,
-      null,
-      '',
-      0,
-      1n,
-      true,
-      {},
-      [TOKEN],
-      new String(TOKEN),
-      'ā'.repeat(43),
-      'x'.repeat(1e6),
-    ]
+    const odd: unknown[] = ['!', ' ', '=', '.', '%', 'é', '\0'].flatMap(character =>
+      [0, 1, 57, masked.length - 2].map(at => masked.slice(0, at) + character + masked.slice(at + 1)),
+    )
+    odd.push(undefined, null, '', 0, 1n, true, {}, [TOKEN], new String(TOKEN), 'ā'.repeat(43), 'x'.repeat(1e6))
     for (const each of odd) expect(isToken(TOKEN, each)).toBe(false)
   })
 })

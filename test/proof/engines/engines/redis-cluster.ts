@@ -1,7 +1,8 @@
 import { until } from '../../../support/services/process.ts'
 import { type RedisServer, startRedisCluster } from '../../../support/services/redis.ts'
-import { between, held, one, wait } from '../nemesis.ts'
+import { between, held, killing, one } from '../nemesis.ts'
 import type { Engine } from './engine.ts'
+import { filling } from './redis.ts'
 
 const CLIENTS = ['node-redis 6 cluster', 'ioredis 6 cluster']
 const SHARD = 3
@@ -38,20 +39,12 @@ export const redisCluster: Engine = {
         },
         'engine killed': async chance => {
           const node = one(chance, await withRole('master'))
-          await node.kill()
-          await wait(between(chance, 0, 300))
-          await node.restart()
+          await killing(node, 300)(chance, [])
           await until('the cluster being whole', isWhole)
         },
         'engine paused': async (chance, holds) => {
-          const node = one(chance, nodes)
-          await held(
-            holds,
-            'engine',
-            () => node.pause(),
-            between(chance, 50, 900),
-            () => node.resume(),
-          )
+          const { pause, resume } = one(chance, nodes)
+          await held(chance, holds, 'engine', pause, resume)
         },
         'slots moved': async chance => {
           // A slot that has keys: those of the users of this history.
@@ -74,12 +67,7 @@ export const redisCluster: Engine = {
           }).catch(() => {})
           await until('the cluster being whole', isWhole)
         },
-        'memory full': async chance => {
-          const node = one(chance, nodes)
-          await node.cli('CONFIG', 'SET', 'maxmemory', '1')
-          await wait(between(chance, 50, 400))
-          await node.cli('CONFIG', 'SET', 'maxmemory', '0')
-        },
+        'memory full': chance => filling(chance, one(chance, nodes)),
       },
       rules: {
         crosses: (oldKey, newKey) => oldKey.slice(0, SHARD) !== newKey.slice(0, SHARD),

@@ -1,9 +1,16 @@
 import { startProxy } from '../../../support/services/proxy.ts'
-import { startRedis } from '../../../support/services/redis.ts'
-import { between, held, ofConnections, one, wait } from '../nemesis.ts'
+import { type RedisServer, startRedis } from '../../../support/services/redis.ts'
+import { between, type Chance, held, killing, ofConnections, one, wait } from '../nemesis.ts'
 import type { Engine } from './engine.ts'
 
 const CLIENTS = ['node-redis 6', 'ioredis 6', 'node-redis 6 pool']
+
+/** A server that refuses to store anything, for a while. */
+export async function filling(chance: Chance, server: RedisServer): Promise<void> {
+  await server.cli('CONFIG', 'SET', 'maxmemory', '1')
+  await wait(between(chance, 50, 400))
+  await server.cli('CONFIG', 'SET', 'maxmemory', '0')
+}
 
 /** A Redis that keeps what it acknowledged: each write is in the append-only file before it is answered. */
 export const redis: Engine = {
@@ -29,24 +36,9 @@ export const redis: Engine = {
           }
           await Promise.all(proxies.map(proxy => proxy.heal()))
         },
-        'engine killed': async chance => {
-          await server.kill()
-          await wait(between(chance, 0, 300))
-          await server.restart()
-        },
-        'engine paused': (chance, holds) =>
-          held(
-            holds,
-            'engine',
-            () => server.pause(),
-            between(chance, 50, 900),
-            () => server.resume(),
-          ),
-        'memory full': async chance => {
-          await server.cli('CONFIG', 'SET', 'maxmemory', '1')
-          await wait(between(chance, 50, 400))
-          await server.cli('CONFIG', 'SET', 'maxmemory', '0')
-        },
+        'engine killed': killing(server, 300),
+        'engine paused': (chance, holds) => held(chance, holds, 'engine', server.pause, server.resume),
+        'memory full': chance => filling(chance, server),
         'scripts forgotten': async () => void (await server.cli('SCRIPT', 'FLUSH')),
       },
       // ioredis sends again what was not answered when a connection broke, and the proxy delivers twice.

@@ -8,7 +8,17 @@ import { startPostgres } from '../../../support/services/postgres.ts'
 import { until } from '../../../support/services/process.ts'
 import { startProxy } from '../../../support/services/proxy.ts'
 import { openSqlite, sqliteFile } from '../../../support/services/sqlite.ts'
-import { between, type Chance, type Fault, type Faults, ofConnections, one, pausing, wait } from '../nemesis.ts'
+import {
+  between,
+  type Chance,
+  type Fault,
+  type Faults,
+  killing,
+  ofConnections,
+  one,
+  pausing,
+  wait,
+} from '../nemesis.ts'
 import type { Engine } from './engine.ts'
 
 const PROCESSES = 3
@@ -52,11 +62,7 @@ const onServer = <S extends Server>(
       })),
       faults: {
         ...ofConnections(proxies),
-        'engine killed': async chance => {
-          await server.kill()
-          await wait(between(chance, 0, 200))
-          await server.restart()
-        },
+        'engine killed': killing(server, 200),
         'engine paused': pausing(pid),
         ...faults,
       },

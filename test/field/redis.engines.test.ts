@@ -1,13 +1,9 @@
 import { SessionManager } from 'coatcheck'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { expect, it } from 'vitest'
-import { onRealStores } from '../support/real-stores.ts'
 import { STANDALONE } from '../support/redis/clients.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { startRedis } from '../support/services/redis.ts'
-import { regressions } from './stores.ts'
-
-onRealStores(store => `regressions of the field, on ${store}`, regressions)
 
 describeEngine('redis', 'regressions of the field, in a Redis that the application shares', () => {
   // Django: session IDs were keys beside the application's own in one cache.
