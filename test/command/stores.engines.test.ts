@@ -135,6 +135,14 @@ for (const { name, engine, sql, open } of STORES)
       expect([other.code, other.err]).toEqual([1, expect.stringMatching(/the tables are not there/)])
     })
 
+    it.each([
+      [sql ? '--table' : '--prefix', sql ? 'drop table' : 'a{b}', 'expected '],
+      ['--namespace', 'a b', 'expected 1 to 32'],
+    ])('answers a %s of %j as wrong usage', async (option, name, message) => {
+      const { code, err } = await on.run('list', '42', option, name)
+      expect([code, err]).toEqual([2, expect.stringContaining(`coatcheck: ${option}: ${message}`)])
+    })
+
     const itOnRedis = sql ? () => {} : it
     itOnRedis('needs no schema, and sweeps by itself', async () => {
       const ddl = await on.run('ddl')
