@@ -113,11 +113,12 @@ async function measure({ server, many, one, cookies, figures }, name, round, isQ
  * @param {Plan} plan
  * @returns {Promise<Map<string, Map<string, Median>>>}
  */
-export async function contest({ title, floor, engine: start, rows, absent }, plan) {
+export async function contest({ title, floor, engine: start, rows }, plan) {
   const engine = start === null ? null : await start()
   /** @type {Contender[]} */
   const contenders = []
-  const left = [...absent]
+  /** @type {string[]} */
+  const left = []
   try {
     const wanted = plan.isQuick ? rows.filter(row => !row.isSlow) : rows
     if (wanted.length < rows.length)

@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ENGINES } from '../test/support/services/engine-list.mjs'
-import { startMariadb, startPostgres, startRedis } from './services.mjs'
+import { mysqlPool, nodeRedis, pgPool } from './clients.mjs'
 import { sqliteDrivers } from './sqlite.mjs'
 
 /**
@@ -16,6 +16,13 @@ import { sqliteDrivers } from './sqlite.mjs'
  * @property {(work: () => Promise<number>) => Promise<number>} [commands] how many it got per request of the work
  * @property {() => Promise<void>} stop
  */
+
+/** A private server of the tests. @param {'redis' | 'postgres' | 'mariadb'} name @param {Record<string, string>} [settings] @returns {Promise<any>} */
+async function start(name, settings) {
+  await import('./typescript.mjs')
+  const service = await import(`../test/support/services/${name}.ts`)
+  return service[`start${name[0]?.toUpperCase()}${name.slice(1)}`](settings)
+}
 
 /** @param {number} pid */
 const parentOf = pid =>
@@ -34,10 +41,8 @@ const difference = count => async work => {
 
 /** @returns {Promise<Engine & { url: string }>} */
 export async function redisEngine() {
-  const { createClient } = await import('redis')
-  const server = await startRedis()
-  const client = createClient({ url: server.url })
-  await client.connect()
+  const server = await start('redis')
+  const client = await nodeRedis(server.url)
   const info = async (/** @type {string} */ name) =>
     new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(String(await client.info()))?.[1] ?? ''
   const pid = Number(await info('process_id'))
@@ -73,26 +78,25 @@ export async function redisEngine() {
 
 /** @returns {Promise<Engine & { url: string, query: (text: string, values?: unknown[]) => Promise<any[]> }>} */
 export async function postgresEngine() {
-  const { default: pg } = await import('pg')
-  const server = await startPostgres()
-  const client = new pg.Client(server.url)
-  await client.connect()
-  const query = async (/** @type {string} */ text, /** @type {any} */ values) => (await client.query(text, values)).rows
+  const settings = { shared_buffers: '512MB', shared_preload_libraries: 'pg_stat_statements' }
+  const server = await start('postgres', settings)
+  const pool = await pgPool(server.url(), { max: 1 })
+  const query = async (/** @type {string} */ text, /** @type {any} */ values) => (await pool.query(text, values)).rows
   await query('CREATE EXTENSION pg_stat_statements')
   const [{ pid }] = await query('SELECT pg_backend_pid() AS pid')
   const postmaster = parentOf(pid)
   return {
-    url: server.url,
+    url: server.url(),
     query,
     pid: postmaster,
     version: `PostgreSQL ${(await query('SHOW server_version'))[0].server_version.split(' ')[0]}`,
-    env: () => ({ SQL_URL: server.url }),
+    env: () => ({ SQL_URL: server.url() }),
     commands: difference(async () => {
       const own = 'SELECT sum(calls)::int AS calls FROM pg_stat_statements WHERE query NOT LIKE $1'
       return (await query(own, ['%pg_stat_statements%']))[0].calls
     }),
     async stop() {
-      await client.end()
+      await pool.end()
       await server.stop()
     },
   }
@@ -100,15 +104,14 @@ export async function postgresEngine() {
 
 /** @returns {Promise<Engine>} */
 export async function mariadbEngine() {
-  const { default: mysql } = await import('mysql2/promise')
-  const server = await startMariadb()
-  const client = await mysql.createConnection(server.url)
-  const [rows] = await client.query('SELECT version() AS version')
-  await client.end()
+  const server = await start('mariadb', { 'innodb-buffer-pool-size': '512M' })
+  const pool = await mysqlPool(server.url())
+  const [[{ version }]] = await pool.query('SELECT version() AS version')
+  await pool.end()
   return {
-    version: `MariaDB ${/** @type {any} */ (rows)[0].version.split('-')[0]}`,
-    env: () => ({ SQL_URL: server.url }),
-    stop: server.stop,
+    version: `MariaDB ${version.split('-')[0]}`,
+    env: () => ({ SQL_URL: server.url() }),
+    stop: () => server.stop(),
   }
 }
 

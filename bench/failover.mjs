@@ -165,7 +165,7 @@ async function redis(name) {
   const place = await behindProxies()
   const [server] = place.servers
   row.push(await readAfter(place.store, place.secret, STOPPED, server.pause, server.resume))
-  row.push(await readAfter(place.store, place.secret, DOWN, server.kill, () => server.restart()))
+  row.push(await readAfter(place.store, place.secret, DOWN, server.kill, server.restart))
   await place.stop()
   return row
 }
@@ -193,24 +193,9 @@ async function sql(store, elsewhere, proxy, server, demote) {
   proxy.silence()
   row.push(...(await readsOf(store, session.secret)))
   await anew()
-  row.push(
-    await readAfter(
-      store,
-      session.secret,
-      STOPPED,
-      () => proxy.stall(),
-      () => proxy.heal(),
-    ),
-  )
-  row.push(
-    await readAfter(
-      store,
-      session.secret,
-      DOWN,
-      () => server.kill(),
-      () => server.restart(),
-    ),
-  )
+  const [stall, heal] = [() => proxy.stall(), () => proxy.heal()]
+  row.push(await readAfter(store, session.secret, STOPPED, stall, heal))
+  row.push(await readAfter(store, session.secret, DOWN, server.kill, server.restart))
   return row
 }
 

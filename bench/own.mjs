@@ -23,12 +23,6 @@ async function ofEach(ask, shown) {
   const rows = Object.entries(TITLES).map(([name, title]) => [title, ...costs.map(of => shown(Number(of[name])))])
   return table(['', ...WHO], rows)
 }
-const inMemory = () =>
-  ofEach(
-    who => measure('own.mjs', who),
-    cost => fixed(cost, 1),
-  )
-
 /** @param {string} store */
 async function overClients(store) {
   const rows = []
@@ -58,7 +52,8 @@ async function overClients(store) {
 /** @param {readonly string[]} stores none: the sessions are in memory @param {boolean} isWritten @param {readonly string[]} heading */
 export async function benchOwn(stores, isWritten, heading) {
   for (const store of stores.length > 0 ? stores : ['memory']) {
-    const shown = store === 'memory' ? await inMemory() : await overClients(store)
+    const times = (/** @type {string} */ who) => measure('own.mjs', who)
+    const shown = store === 'memory' ? await ofEach(times, cost => fixed(cost, 1)) : await overClients(store)
     console.log(`\n### Sessions alone, ${store}: microseconds a request\n\n${shown}`)
     const command = store === 'memory' ? 'own' : `own-${store}`
     const run = `${heading[0]} Node ${process.versions.node}.`

@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { at, writeBlocks } from '../blocks.mjs'
+import { nodeRedis, pgPool } from '../clients.mjs'
 import { family } from '../processors.mjs'
 import { fixed, table } from '../table.mjs'
 import { PEERS } from './peers.mjs'
@@ -79,22 +80,22 @@ async function startEngine(kind) {
   if (absent !== null) return absent
   if (kind === 'Redis') {
     const engine = await redisEngine()
-    const { createClient } = await import('redis')
     return {
       engine,
       open: async (/** @type {number} */ number) => `${engine.url}/${number}`,
       async dump(/** @type {string} */ url) {
-        const client = await createClient({ url }).connect()
+        const client = await nodeRedis(url)
         const keys = await client.keys('*')
         // Lists of a user's sessions have members in place of a value.
-        const values = await Promise.all(keys.map(key => client.get(key).catch(() => client.zRange(key, 0, -1))))
+        const values = await Promise.all(
+          keys.map((/** @type {string} */ key) => client.get(key).catch(() => client.zRange(key, 0, -1))),
+        )
         client.destroy()
         return JSON.stringify([keys, values])
       },
     }
   }
   const engine = await postgresEngine()
-  const { default: pg } = await import('pg')
   return {
     engine,
     async open(/** @type {number} */ number) {
@@ -104,15 +105,14 @@ async function startEngine(kind) {
       return url.href
     },
     async dump(/** @type {string} */ url) {
-      const client = new pg.Client(url)
-      await client.connect()
-      const tables = await client.query("SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'")
+      const pool = await pgPool(url)
+      const tables = await pool.query("SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'")
       let text = ''
       for (const { name } of tables.rows) {
-        const { rows } = await client.query(`SELECT t::text AS row FROM "${name}" AS t`)
-        text += rows.map(({ row }) => row).join('\n')
+        const { rows } = await pool.query(`SELECT t::text AS row FROM "${name}" AS t`)
+        text += rows.map((/** @type {{ row: string }} */ { row }) => row).join('\n')
       }
-      await client.end()
+      await pool.end()
       return text
     },
   }

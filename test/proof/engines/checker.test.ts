@@ -64,17 +64,6 @@ const GOOD: Record<string, readonly Line[]> = {
     [10, 11, read(A), A],
     [80, 81, read(A), null],
   ],
-  'a list that overlaps a renewal and has neither session': [
-    [0, 1, create(A), CREATED],
-    [2, 9, list(), []],
-    [3, 4, replace(A, B), CREATED],
-  ],
-  'a logout that beats a renewal by its forward': [
-    [0, 1, create(A), CREATED],
-    [2, 8, replace(A, B), CREATED],
-    [2, 9, end(A), true],
-    [10, 11, read(B), null],
-  ],
   'a login that its client repeats, and that runs again after a logout of unknown outcome': [
     [0, 3, create(A)],
     [4, 5, list(), [A]],

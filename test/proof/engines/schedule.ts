@@ -41,7 +41,7 @@ export class Client {
   readonly #name: string
   readonly #next: () => number
   readonly #store: Shards
-  readonly #clock: () => number
+  readonly #now: () => number
   /** What may still be live, as it was last seen. */
   readonly #met = new Map<string, SessionRecord>()
   #made = 0
@@ -53,7 +53,7 @@ export class Client {
     this.#cell = cell
     this.#name = name
     this.#store = store
-    this.#clock = clock
+    this.#now = clock
     const mix = createHash('sha256').update(`${cell.seed} ${name}`).digest().readInt32LE()
     this.#next = randomNumbers(mix)
   }
@@ -120,10 +120,6 @@ export class Client {
 
   #pick<T>(choices: readonly T[]): T {
     return choices[this.#next() % choices.length]!
-  }
-
-  #now(): number {
-    return this.#clock()
   }
 
   #writeId(): string {

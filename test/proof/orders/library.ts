@@ -1,7 +1,7 @@
 // The sources as a module of their own, built so that a test owns what they wait for and what they draw: timers, clocks,
 // randomness, and the memory that the requests of one process share. The sources themselves are not changed for it.
 import { readFileSync, rmSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { build } from 'tsup'
 
@@ -9,7 +9,6 @@ const root = fileURLToPath(new URL('../../..', import.meta.url))
 const SEAMS = Symbol.for('coatcheck.orders')
 
 export type Library = typeof import('../../../src/index.ts') &
-  typeof import('../../../src/import.ts') &
   typeof import('../../../src/custom-server.ts') &
   typeof import('../../../src/custom-store.ts') &
   typeof import('../../../src/fetch.ts')
@@ -37,9 +36,6 @@ export interface Seams {
   queued(queue: object, key: string): object
   turn(place: object, turn: { latest: unknown }): void
   left(place: object): void
-  /** A request began something, and another one waits for it too. */
-  began(work: object): void
-  joined(work: object): void
 }
 
 let current: Seams | null = null
@@ -122,8 +118,6 @@ const SHIMS: Readonly<Record<string, { readonly code: string; readonly folder: s
   globals: { code: GLOBALS, folder: 'src' },
 }
 
-const ENTRY = 'src/index.ts'
-
 let built: Promise<Library> | undefined
 
 /** The library, built once for each process. */
@@ -137,7 +131,7 @@ async function buildLibrary(): Promise<Library> {
   await build({
     config: false,
     silent: true,
-    entry: { library: join(root, ENTRY) },
+    entry: { library: join(root, 'src/index.ts') },
     outDir: folder,
     format: ['esm'],
     target: 'node20',
@@ -164,18 +158,9 @@ async function buildLibrary(): Promise<Library> {
             const { code, folder: room } = SHIMS[path]!
             return { contents: code, loader: 'js', resolveDir: join(root, room) }
           })
-          plugged.onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => {
-            const file = relative(root, path)
-            let contents = readFileSync(path, 'utf8')
-            if (file === ENTRY)
-              for (const subpath of ['import', 'custom-server', 'custom-store', 'fetch'])
-                contents += `\nexport * from './${subpath}.ts'\n`
-            if (file === 'src/import/import.ts') {
-              const [look, keep] = ['let taking = this.#underWay.get(old.id)\n', 'this.#underWay.set(old.id, taking)\n']
-              contents = replaceOnce(file, contents, look, `${look}    if (taking) ${ask}?.joined(taking)\n`)
-              contents = replaceOnce(file, contents, keep, `${keep}      ${ask}?.began(taking)\n`)
-            }
-            return { contents, loader: 'ts' }
+          plugged.onLoad({ filter: /\/src\/index\.ts$/ }, ({ path }) => {
+            const more = ['custom-server', 'custom-store', 'fetch'].map(name => `export * from './${name}.ts'`)
+            return { contents: [readFileSync(path, 'utf8'), ...more].join('\n'), loader: 'ts' }
           })
         },
       },
@@ -185,9 +170,4 @@ async function buildLibrary(): Promise<Library> {
   // It is in memory now.
   rmSync(folder, { recursive: true, force: true })
   return library
-}
-
-function replaceOnce(file: string, text: string, from: string, to: string): string {
-  if (text.split(from).length !== 2) throw new Error(`${file}: expected once, in the sources as they are now: ${from}`)
-  return text.replace(from, () => to)
 }

@@ -3,7 +3,6 @@
 // long as it is told to.
 import assert from 'node:assert/strict'
 import { describe, expect, it } from 'vitest'
-import { table } from '../../support/scripts/table.mjs'
 import { loadLibrary } from './library.ts'
 import { groupsOf } from './scenes.ts'
 import { type Report, searchAll, searchSome } from './search.ts'
@@ -45,23 +44,17 @@ describe('every order', () => {
         budgetLeft -= Date.now() - begun
         const sum = (count: (report: Report) => number) => reports.reduce((all, each) => all + count(each), 0)
         const unfinished = reports.filter(({ left }) => left > 0)
-        const rows = [
-          ['scenes', 'walked through', 'not to the end', 'not begun', 'orders', 'states', 'runs', 'choices left'],
-          [
-            scenes.length,
-            reports.length - unfinished.length,
-            unfinished.length,
-            scenes.length - reports.length,
-            sum(({ orders }) => orders).toLocaleString('en'),
-            sum(({ states }) => states),
-            sum(({ runs }) => runs),
-            sum(({ left }) => left),
-          ].map(String),
-        ]
+        const counts = {
+          ...{ scenes: scenes.length, 'walked through': reports.length - unfinished.length },
+          ...{ 'not to the end': unfinished.length, 'not begun': scenes.length - reports.length },
+          ...{ orders: sum(({ orders }) => orders), states: sum(({ states }) => states) },
+          ...{ runs: sum(({ runs }) => runs), 'choices left': sum(({ left }) => left) },
+        }
         const lot = random === undefined ? '' : `, by lot with seed ${seed}`
         const details =
           minutes > 0 ? reports.map(({ scene, orders, left }) => `${scene}: ${orders} orders, ${left} left`) : []
-        console.log([`${name}${lot}`, table(rows), ...details].join('\n'))
+        const told = Object.entries(counts).map(([what, count]) => `${what} ${count.toLocaleString('en')}`)
+        console.log([`${name}${lot}: ${told.join(', ')}`, ...details].join('\n'))
         if (broken.length > 0) assert.fail(`${broken.length} scenes are broken\n${broken.join('\n')}`)
         expect(sum(({ orders }) => orders)).toBeGreaterThan(0)
         if (minutes === 0) expect(reports.length).toBe(scenes.length)

@@ -201,34 +201,6 @@ async function checkAny(world: World, tabs: Tabs, requests: readonly string[], e
   noAlarm(world)
 }
 
-/** Several verbs of one visit at once, whose response is written when all are done. */
-export function oneVisitOf(before: string, names: readonly string[]): Scene {
-  let tabs: Tabs
-  return {
-    name: `a browser with ${before}: ${names.join(' | ')}, in one visit`,
-    options: { faults: 0, arrivesAtOnce: true },
-    async prepare(world) {
-      tabs = await begun(world, before)
-      const visit = tabs.visit()
-      request(world, names.join(', '), visit, tabs.jar, () => Promise.all(names.map(name => steps[name]!(visit, tabs))))
-    },
-    async judge(world) {
-      const { held, live } = await endingOf(world, tabs)
-      const { calls } = world.actors[0]!
-      checkFailures(world, () => [])
-      if (!names.includes('a logout')) {
-        assert.deepEqual(live, [held?.key], 'two sessions began in one visit, or none')
-        const saves = names.filter(name => name === 'a save').length
-        if (saves > 0 && !names.some(isLogIn))
-          assert.equal(held?.data.saved, saves, 'of two saves of one visit one is lost')
-        if (names.some(isLogIn)) assert.equal(held?.user?.id, tabs.max.id)
-      } else assert.equal(held?.user ?? null, null, 'the logout was undone')
-      if (names.every(name => name === 'a take' || name === 'a page view'))
-        assert.ok((calls.read ?? 0) <= 1, 'a visit reads its session more than once')
-    },
-  }
-}
-
 /** Handshakes of a socket, through `fetchVisits`: their responses carry no cookies. */
 export function handshakesOf(before: string, requests: readonly string[]): Scene {
   let tabs: Tabs

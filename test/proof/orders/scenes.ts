@@ -1,8 +1,7 @@
 // What is searched, in the short form and in the long one.
 import { BROWSER_PAIRS, browsersOf } from './browsers.ts'
 import { CALLS, type CallName, type CallScene, fits, sceneOf } from './calls.ts'
-import { IMPORT_PAIRS, IMPORT_TRIPLES, type ImportScene, importOf } from './imports.ts'
-import { BEFORE, handshakesOf, oneVisitOf, STEPS, tabsOf, theftOf } from './requests.ts'
+import { BEFORE, handshakesOf, STEPS, tabsOf, theftOf } from './requests.ts'
 import type { Scene } from './search.ts'
 
 export interface Group {
@@ -23,18 +22,11 @@ const pairs = <T>(all: readonly T[]): [T, T][] =>
 
 const isEndOfAll = (name: CallName) => name.startsWith('invalidateAll')
 
-const callPairs = (more: Omit<CallScene, 'before' | 'calls'>) =>
-  PLACES.flatMap(before =>
-    pairs(NAMES.filter(name => fits(before, name) && !isEndOfAll(name))).map(calls =>
-      sceneOf({ before, calls, ...more }),
-    ),
-  )
-
-/** The end of all sessions beside each call. */
-const endAllPairs = (more: Omit<CallScene, 'before' | 'calls'>) =>
+/** Pairs of calls without the end of all sessions, or those with it. */
+const callPairs = (more: Omit<CallScene, 'before' | 'calls'>, endsAll = false) =>
   PLACES.flatMap(before =>
     pairs(NAMES.filter(name => fits(before, name)))
-      .filter(calls => calls.some(isEndOfAll))
+      .filter(calls => calls.some(isEndOfAll) === endsAll)
       .map(calls => sceneOf({ before, calls, ...more })),
   )
 
@@ -77,13 +69,6 @@ const thieves = (['a session', 'a token', 'a spent token'] as const).flatMap(sto
   return STEPS.flatMap(request => verbs.map(thief => theftOf({ stolen, request, thief })))
 })
 
-const inOneVisit = BEFORE.flatMap(before => [
-  ...(['a save', 'a take', 'a rotation', 'a new ID'] as const).flatMap(verb => [
-    oneVisitOf(before, [verb, 'a login']),
-    oneVisitOf(before, ['a logout', verb]),
-  ]),
-])
-
 const handshakes = BEFORE.flatMap(before => [
   handshakesOf(before, []),
   ...(['a page view', 'a rotation', 'a login', 'a logout'] as const).map(name => handshakesOf(before, [name])),
@@ -101,9 +86,6 @@ const requestAlone = (faults: number) =>
     STEPS.filter(name => !mayLose(before, name)).map(name => tabsOf({ before, requests: [name], faults })),
   )
 
-const old = (requests: ImportScene['requests'], more: Partial<ImportScene> = {}) =>
-  importOf({ before: 'an old session', requests, ...more })
-
 /** Where this library, or a peer of it, once broke a promise. */
 const ONCE_BROKEN = [
   // What began beside a login or a logout lives on, or a slow response sends a cookie that is over.
@@ -117,9 +99,6 @@ const ONCE_BROKEN = [
   tabsOf({ before: 'a session', requests: ['a new ID', 'a login'] }),
   tabsOf({ before: 'a session', requests: ['a new ID', 'a logout'] }),
   browsersOf({ before: 'a session', requests: ['a login with the old password', 'logout of all other devices'] }),
-  // The methods of one visit run at once, or read again.
-  oneVisitOf('a dead session', ['a save', 'a save']),
-  oneVisitOf('an anonymous session', ['a take', 'a take']),
   // A token of a user at a limit is an error; theft is judged by one node's clock; the end of a series is not finished by a
   // repeated call.
   sceneOf({ before: 'a session', calls: ['recall', 'logout'], isLimited: true }),
@@ -127,14 +106,6 @@ const ONCE_BROKEN = [
   sceneOf({ before: 'a token alone', calls: ['recall', 'forget'], processes: [0, 1], faults: 1 }),
   // invalidateAll does not spare the session that it excepts under its new ID.
   sceneOf({ before: 'an anonymous session', calls: ['regenerate', 'invalidateAll but this'] }),
-  // An imported session begins twice, outlives an end, or its cookie is held back.
-  old(['a page view', 'a page view']),
-  old(['a page view', 'a page view'], { processes: [0, 1] }),
-  old(['a page view', 'a logout']),
-  old(['a page view', 'logout everywhere']),
-  old(['a page view', 'the old store is emptied, then invalidateAll']),
-  old(['a page view', 'invalidateAll'], { before: 'a session that was imported' }),
-  old(['a page view', 'a rotation'], { before: 'a session that was imported', faults: 1 }),
 ]
 
 /** The groups of the long form, or of the short one. */
@@ -153,7 +124,10 @@ export function groupsOf(isLong: boolean): readonly Group[] {
     {
       name: 'the end of all sessions beside a call, in one process, in two whose clocks differ, and a fault',
       weight: 6,
-      scenes: some(9, [{}, apart, { faults: 1 }].flatMap(endAllPairs)),
+      scenes: some(
+        9,
+        [{}, apart, { faults: 1 }].flatMap(more => callPairs(more, true)),
+      ),
     },
     {
       name: 'calls alone, and faults',
@@ -182,7 +156,6 @@ export function groupsOf(isLong: boolean): readonly Group[] {
     },
     { name: 'two tabs of a tenant', weight: 6, scenes: some(41, tabPairs({ isTenant: true })) },
     { name: 'a handshake, and a request', weight: 2, scenes: handshakes },
-    { name: 'one visit', weight: 2, scenes: inOneVisit },
     { name: 'a thief', weight: 4, scenes: some(5, thieves) },
     {
       name: 'two browsers of one user, in one process, in two, and a fault',
@@ -195,14 +168,6 @@ export function groupsOf(isLong: boolean): readonly Group[] {
       ),
     },
     {
-      name: 'a session of another library, in one process, in two, and a fault',
-      weight: 9,
-      scenes: some(
-        5,
-        [{}, inTwo, { faults: 1 }].flatMap(more => IMPORT_PAIRS.map(each => importOf({ ...each, ...more }))),
-      ),
-    },
-    {
       name: 'more than can be walked through',
       weight: 9,
       random: isLong ? 3000 : 60,
@@ -211,7 +176,6 @@ export function groupsOf(isLong: boolean): readonly Group[] {
         ...(isLong ? BEFORE : ['a session and a remember token']).flatMap(before =>
           TAB_TRIPLES.map(requests => tabsOf({ before, requests, ...inAnyOrder, faults })),
         ),
-        ...IMPORT_TRIPLES.map(scene => importOf({ ...scene, faults })),
       ],
     },
   ]

@@ -112,8 +112,6 @@ export class World implements Seams {
   #timers: Timer[] = []
   readonly #memories: Map<string, unknown>[] = []
   readonly #lines = new Map<object, Map<string, Place[]>>()
-  /** Which actor began what others wait for too. */
-  readonly #begun = new WeakMap<object, number>()
   #immediates = 0
   #invalidations = 0
   #isLooking = false
@@ -163,13 +161,10 @@ export class World implements Seams {
     })
   }
 
-  /**
-   * A callback of the application, or another store, which answers when it is chosen: what `answer` says then. After
-   * `deadline` it does not.
-   */
-  callback<T>(name: string, answer: () => T, deadline = this.ticks + 2000): T | Promise<T> {
+  /** A callback of the application, which answers when it is chosen: what `answer` says then. */
+  callback<T>(name: string, answer: () => T): T | Promise<T> {
     if (!this.isRunning) return answer()
-    return this.#wait('callback', name, deadline, answer) as Promise<T>
+    return this.#wait('callback', name, this.ticks + 2000, answer) as Promise<T>
   }
 
   /** The clock on the wall is set, or time passes at which nothing else happens. */
@@ -312,12 +307,6 @@ export class World implements Seams {
     own.turn = turn
     if (this.isRunning) this.#learn(`turn ${this.#latestText(turn)}`)
   }
-  began(work: object): void {
-    this.#begun.set(work, whose.getStore() ?? -1)
-  }
-  joined(work: object): void {
-    if (this.isRunning) this.#learn(`waits with ${this.#begun.get(work)}`)
-  }
   left(place: object): void {
     const { line } = place as Place
     line.splice(line.indexOf(place as Place), 1)
@@ -358,8 +347,8 @@ export class World implements Seams {
             const { SessionStoreError } = this.library
             this.#fail(point, new SessionStoreError(point.verb as 'read', 'not-applied', 'refused'))
           })
-        // Where whoever asks watches a deadline of its own.
-        else if (point.deadline < Number.POSITIVE_INFINITY) option('never comes', true, () => this.#remove(point))
+        // The manager watches its deadline.
+        else option('never comes', true, () => this.#remove(point))
       }
     }
     const short = this.#earliest(timer => timer.ms < SHORT)
@@ -525,10 +514,7 @@ export class World implements Seams {
   }
 
   #recordText(record: SessionRecord): string {
-    const { key, kind, parent, userId, userName, passwordVersion, data, version } = record
-    const { createdAt, seenAt, expiresAt, absoluteExpiresAt } = record
-    const times = [createdAt, seenAt, expiresAt, absoluteExpiresAt]
-    return this.canonical(JSON.stringify([key, kind, parent, userId, userName, passwordVersion, data, version, times]))
+    return this.canonical(JSON.stringify(record, bigints))
   }
 
   #latestText(turn: Place['turn']): string {
