@@ -1,12 +1,11 @@
 // The example service in this process, so that a test can hold the clock and break the store, with passwords that are cheap to try.
-import { once } from 'node:events'
-import { createServer } from 'node:http'
 import { SessionManager, type Store } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { expect } from 'vitest'
 import { createApp } from '../../examples/server/app.mjs'
 import { openUsers } from '../../examples/server/users.mjs'
 import { CHEAP, Client, PASSWORD } from '../support/example-service.ts'
+import { listening } from '../support/listening.ts'
 
 export type InProcess = Awaited<ReturnType<typeof openService>>
 
@@ -39,9 +38,7 @@ export async function openService() {
     now,
     sweepInterval: false,
   })
-  const server = createServer(createApp({ sessions, users: await openUsers(CHEAP) })).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const url = `http://127.0.0.1:${(server.address() as { port: number }).port}`
+  const { url, close } = await listening(createApp({ sessions, users: await openUsers(CHEAP) }))
   return {
     at,
     now,
@@ -53,9 +50,6 @@ export async function openService() {
       expect((await browser.login(name, PASSWORD, remember)).status).toBe(200)
       return browser
     },
-    stop() {
-      server.closeAllConnections()
-      server.close()
-    },
+    stop: close,
   }
 }

@@ -1,24 +1,18 @@
 // examples/new-device.mjs behind a server.
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { isNewDevice } from '../../examples/new-device.mjs'
+import { listening } from '../support/listening.ts'
 
 const rows = new Map<string, string[]>()
 const devices = {
   of: async (userId: bigint | string) => rows.get(`${userId}`) ?? [],
   save: async (userId: bigint | string, known: string[]) => rows.set(`${userId}`, known),
 }
-const server = createServer(async (request, response) => {
+const { url, close } = await listening(async (request, response) => {
   const isNew = await isNewDevice(request, response, BigInt(request.url!.slice(1)), devices)
   response.end(JSON.stringify(isNew))
 })
-let url: string
-beforeAll(async () => {
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-})
-afterAll(() => void server.close())
+afterAll(close)
 
 class Browser {
   cookie = ''

@@ -4,15 +4,20 @@ import { SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { expect, it, vi } from 'vitest'
 
+/** As a node of its own has it. */
+const nodeOf = (name: string): Promise<typeof import('../../examples/once.mjs')> =>
+  import(/* @vite-ignore */ `../../examples/once.mjs?node=${name}`)
+const { leases, once } = await nodeOf('one')
+
+async function begin<Data extends object>(more: Data) {
+  const store = new MemoryStore()
+  const sessions = new SessionManager({ store, initial: () => ({ ...leases(), ...more }) })
+  return { store, sessions, session: await sessions.create({ user: { id: 1n, name: 'ada' } }) }
+}
+
 it('what comes after the end of its lease is dropped, and leaves the next lease alone', async () => {
-  const [one, other] = (await Promise.all(
-    ['one', 'other'].map(node => import(/* @vite-ignore */ `../../examples/once.mjs?node=${node}`)),
-  )) as [typeof import('../../examples/once.mjs'), typeof import('../../examples/once.mjs')]
-  const sessions = new SessionManager({
-    store: new MemoryStore(),
-    initial: () => ({ ...one.leases(), token: '' }),
-  })
-  const session = await sessions.create({ user: { id: 1n, name: 'ada' } })
+  const [one, other] = [await nodeOf('one'), await nodeOf('other')]
+  const { sessions, session } = await begin({ token: '' })
   const due = ({ token }: { token: string }) => token === ''
   const running = ({ once }: typeof one, lease: number) => {
     let finish = (_: { token: string }) => {}
@@ -48,9 +53,7 @@ it('what comes after the end of its lease is dropped, and leaves the next lease 
 })
 
 it('what is still due when it has been done is done once for each request, not for ever', async () => {
-  const { leases, once } = await import('../../examples/once.mjs')
-  const sessions = new SessionManager({ store: new MemoryStore(), initial: () => ({ ...leases(), done: 0 }) })
-  const session = await sessions.create({ user: { id: 1n, name: 'ada' } })
+  const { sessions, session } = await begin({ done: 0 })
   const work = { due: () => true, work: async ({ done }: { done: number }) => ({ done: done + 1 }) }
   const answers = await Promise.all(Array.from({ length: 20 }, () => once(sessions, session, 'refresh', work)))
   expect(answers.map(answer => answer?.data.done)).toEqual(answers.map(() => 1))
@@ -58,11 +61,8 @@ it('what is still due when it has been done is done once for each request, not f
 })
 
 it('a lease is over when a request has seen it for half as long again as it lasts, by its own clock, and no sooner', async () => {
-  const [one, other] = (await Promise.all(
-    ['one', 'other'].map(node => import(/* @vite-ignore */ `../../examples/once.mjs?node=clock-${node}`)),
-  )) as [typeof import('../../examples/once.mjs'), typeof import('../../examples/once.mjs')]
-  const sessions = new SessionManager({ store: new MemoryStore(), initial: () => ({ ...one.leases(), by: '' }) })
-  const session = await sessions.create({ user: { id: 1n, name: 'ada' } })
+  const [one, other] = [await nodeOf('first'), await nodeOf('second')]
+  const { sessions, session } = await begin({ by: '' })
   const begun: string[] = []
   const work = (by: string, result: Promise<object>) => ({
     due: (data: { by: string }) => data.by === '',
@@ -90,10 +90,7 @@ it('a lease is over when a request has seen it for half as long again as it last
 })
 
 it('what the provider gave is written though the store fails for a moment: it gives it once', async () => {
-  const { leases, once } = await import('../../examples/once.mjs')
-  const store = new MemoryStore()
-  const sessions = new SessionManager({ store, initial: () => ({ ...leases(), done: 0 }) })
-  const session = await sessions.create({ user: { id: 1n, name: 'ada' } })
+  const { store, sessions, session } = await begin({ done: 0 })
   const update = store.update.bind(store)
   let failures = 0
   const work = {

@@ -1,5 +1,4 @@
 // What the example service takes and refuses, and its page for people.
-import { request as httpRequest } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { PASSWORD } from '../support/example-service.ts'
 import { type InProcess, openService } from './in-process.ts'
@@ -65,15 +64,10 @@ describe('a login', () => {
       const empty = JSON.stringify({ username: 'ada', password: '' })
       return JSON.stringify({ username: 'ada', password: 'x'.repeat(size - empty.length) })
     }
-    const chunked = (body: string) =>
-      new Promise<number | undefined>((resolve, reject) => {
-        const request = httpRequest(`${service.url}/login`, { method: 'POST', headers: JSON_TYPE }, response => {
-          response.resume().on('end', () => resolve(response.statusCode))
-        })
-        request.on('error', reject)
-        for (let at = 0; at < body.length; at += 1024) request.write(body.slice(at, at + 1024))
-        request.end()
-      })
+    const chunked = async (body: string) => {
+      const sent = { method: 'POST', headers: JSON_TYPE, body: new Blob([body]).stream(), duplex: 'half' }
+      return (await fetch(`${service.url}/login`, sent as RequestInit)).status
+    }
     const answer = await client().send('POST', '/login', sized(16_385), JSON_TYPE)
     expect([answer.status, answer.body.error]).toEqual([413, 'body_too_large'])
     expect((await client().send('POST', '/login', sized(16_384), JSON_TYPE)).status).toBe(401)

@@ -1,5 +1,7 @@
 // What says that a session of the other library is over: it outlives each way in which the old record can come back.
+import { openVisit } from 'coatcheck/custom-server'
 import type { SessionRecord } from 'coatcheck/custom-store'
+import { fromExpressSession, sessionImporter } from 'coatcheck/import'
 import { describe, expect, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import {
@@ -11,6 +13,7 @@ import {
   OLD,
   type Options,
   replacement,
+  SECRET,
   SID,
 } from '../support/old-sessions.ts'
 import { onlyHost } from '../support/only-host.ts'
@@ -161,9 +164,6 @@ describe('a logout everywhere', () => {
 describe('one store for', () => {
   it('two tenants, whose old services gave the same ID: each imports its own', async () => {
     const { one, old } = stubborn(cookieAt(BEGIN))
-    const { sessionImporter, fromExpressSession } = await import('coatcheck/import')
-    const { openVisit } = await import('coatcheck/custom-server')
-    const { SECRET } = await import('../support/old-sessions.ts')
     for (const tenant of ['north', 'south']) {
       const sessions = one.sessions.namespace(tenant)
       const importer = sessionImporter(sessions, {

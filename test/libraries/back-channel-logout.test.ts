@@ -1,7 +1,4 @@
 // examples/back-channel-logout.mjs, by tokens of a real OpenID provider.
-import { once } from 'node:events'
-import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { SessionManager } from 'coatcheck'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
@@ -10,6 +7,7 @@ import { decodeJwt, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { backChannelLogout, oidc } from '../../examples/back-channel-logout.mjs'
 import { Client } from '../support/example-service.ts'
+import { listening } from '../support/listening.ts'
 import { startOidcProvider } from './provider.ts'
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
@@ -19,13 +17,13 @@ const USERS = new Map([
 ])
 
 let provider: Awaited<ReturnType<typeof startOidcProvider>>
-const servers: Server[] = []
+const open: (() => unknown)[] = []
 beforeAll(async () => {
   provider = await startOidcProvider()
 })
 afterEach(() => {
   vi.useRealTimers()
-  for (const server of servers.splice(0)) server.close().closeAllConnections()
+  for (const close of open.splice(0)) close()
 })
 afterAll(() => provider?.stop())
 
@@ -60,10 +58,8 @@ function service({ audience = 'shop', jwks = provider.jwks, store = new MemorySt
       const session = await visits.of(req, res).get()
       res.json(session?.user?.name ?? null)
     })
-    const server = app.listen(0, '127.0.0.1')
-    servers.push(server)
-    await once(server, 'listening')
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const { url, close } = await listening(app)
+    open.push(close)
     const post = (token: string, headers = {}) =>
       fetch(`${url}/back-channel-logout`, {
         method: 'POST',
@@ -206,17 +202,9 @@ it('refuses what is no logout token of this provider for this client with 400, a
   const good = await provider.sign(logoutToken())
   expect((await node.post(good, { 'Content-Type': 'text/plain' })).status).toBe(400)
   expect((await node.post('x'.repeat(100_000))).status).toBe(413)
-  expect(
-    (
-      await fetch(node.receiver, {
-        method: 'POST',
-        body: new URLSearchParams([
-          ['logout_token', good],
-          ['logout_token', good],
-        ]),
-      })
-    ).status,
-  ).toBe(400)
+  const twice = new URLSearchParams({ logout_token: good })
+  twice.append('logout_token', good)
+  expect((await fetch(node.receiver, { method: 'POST', body: twice })).status).toBe(400)
   expect(await laptop.who()).toBe('ada')
   expect((await node.post(good)).status).toBe(200)
   expect(await laptop.who()).toBeNull()

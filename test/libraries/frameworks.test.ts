@@ -2,7 +2,8 @@
 import { SessionError, SessionStoreError } from 'coatcheck'
 import { Hono } from 'hono'
 import Koa from 'koa'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { listening } from '../support/listening.ts'
 
 describe('an error of ours', () => {
   const refusal = new SessionError('ERR_SESSION_UNAUTHENTICATED', 'log in first')
@@ -28,18 +29,13 @@ describe('an error of ours', () => {
     app.use(ctx => {
       throw ctx.path === '/refusal' ? refusal : outage
     })
-    const server = app.listen(0, '127.0.0.1')
-    try {
-      await new Promise(resolve => server.once('listening', resolve))
-      const { port } = server.address() as { port: number }
-      const answer = async (path: string) => {
-        const response = await fetch(`http://127.0.0.1:${port}${path}`)
-        return [response.status, await response.text()]
-      }
-      expect(await answer('/refusal')).toEqual([401, 'log in first'])
-      expect(await answer('/outage')).toEqual([503, 'Service Unavailable'])
-    } finally {
-      server.close()
+    const { url, close } = await listening(app.callback())
+    onTestFinished(() => void close())
+    const answer = async (path: string) => {
+      const response = await fetch(url + path)
+      return [response.status, await response.text()]
     }
+    expect(await answer('/refusal')).toEqual([401, 'log in first'])
+    expect(await answer('/outage')).toEqual([503, 'Service Unavailable'])
   })
 })

@@ -1,16 +1,12 @@
 // A real OpenID provider: refresh tokens are good once, and one that comes again ends its grant. It tells `receiver` of logouts.
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import Provider from 'oidc-provider'
+import { listening } from '../support/listening.ts'
 
 const CALLBACK = { redirect_uris: ['https://shop.example/callback'] }
 
 export async function startOidcProvider() {
-  const server = createServer()
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { server, url: issuer, close } = await listening(() => {})
   const { privateKey } = await generateKeyPair('RS256', { extractable: true })
   const at = { receiver: '', gate: async (): Promise<void> => {}, failures: 0 }
   const count = { refreshed: 0, reused: 0 }
@@ -83,6 +79,6 @@ export async function startOidcProvider() {
       return new provider.RefreshToken({ ...given, ...token }).save()
     },
     isEnded: async (name: string) => (await provider.Grant.find(grants.get(name)!)) === undefined,
-    stop: () => new Promise(resolve => server.close(resolve).closeAllConnections()),
+    stop: close,
   }
 }

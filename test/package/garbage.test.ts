@@ -1,8 +1,8 @@
 // What a request held is garbage once it is answered. Where V8 keeps it for longer, each collection has to copy it: that
 // cost more than the request itself. Measured in bytes, so that a busy machine changes nothing.
 import { once } from 'node:events'
-import { createServer, IncomingMessage, type RequestListener, ServerResponse } from 'node:http'
-import { type AddressInfo, connect, Socket } from 'node:net'
+import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http'
+import { connect, Socket } from 'node:net'
 import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { getHeapSpaceStatistics } from 'node:v8'
 import { SessionManager } from 'coatcheck'
@@ -11,6 +11,7 @@ import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { collectGarbage } from '../support/collect-garbage.ts'
+import { listening } from '../support/listening.ts'
 
 /** What each request carries beside its own objects: 8 KiB. */
 const ballast = () => ({ ballast: new Array(1024).fill(0) })
@@ -63,9 +64,7 @@ async function setUp(store: MemoryStore) {
 
 /** Sends a GET over each of 64 connections, and waits for their answers. */
 async function openConnections(listener: RequestListener, cookie: string) {
-  const server = createServer(listener).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+  const { port, close } = await listening(listener)
   const sockets = await Promise.all(
     Array.from({ length: 64 }, async () => {
       const socket = connect(port, '127.0.0.1')
@@ -73,10 +72,7 @@ async function openConnections(listener: RequestListener, cookie: string) {
       return socket
     }),
   )
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
+  onTestFinished(() => void close())
   const head = `GET / HTTP/1.1\r\nHost: localhost\r\nCookie: ${cookie}\r\n\r\n`
   return () =>
     Promise.all(

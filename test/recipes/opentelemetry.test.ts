@@ -1,8 +1,6 @@
-import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { listening } from '../support/listening.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { until } from '../support/services/process.ts'
 import { startRedis } from '../support/services/redis.ts'
@@ -42,10 +40,10 @@ class Collector {
   readonly spans: Span[] = []
   readonly metrics = new Map<string, Metric>()
   readonly resources = new Set<unknown>()
-  #server: Server | null = null
+  stop: () => unknown = () => {}
 
   async start(): Promise<string> {
-    const server = createServer(async (request, response) => {
+    const { url, close } = await listening(async (request, response) => {
       const body: any = await json(request)
       for (const { resource, scopeSpans } of body.resourceSpans ?? []) {
         this.resources.add(attributesOf(resource.attributes)['service.name'])
@@ -57,14 +55,8 @@ class Collector {
       }
       response.setHeader('Content-Type', 'application/json').end('{}')
     })
-    this.#server = server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  }
-
-  stop(): void {
-    this.#server?.closeAllConnections()
-    this.#server?.close()
+    this.stop = close
+    return url
   }
 
   #keepSpan(span: any): void {
@@ -119,7 +111,7 @@ describeEngine('redis', 'the recipe for OpenTelemetry, on Redis', () => {
     await running.stop()
   }, 120_000)
   afterAll(async () => {
-    collector.stop()
+    await collector.stop()
     await server?.stop()
   })
 

@@ -1,12 +1,13 @@
 // The client goes away before the handler asks for its session: what is known of the request by then, and what begins.
 import { EventEmitter, once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http'
+import { type IncomingMessage, type ServerResponse, request as send } from 'node:http'
 import http2, { type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { SessionManager } from 'coatcheck'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, describe, expect, it } from 'vitest'
+import { listening } from '../support/listening.ts'
 
 const ada = { user: { id: 42n, name: 'ada' } }
 const open: (() => unknown)[] = []
@@ -21,10 +22,8 @@ interface Client {
 }
 
 async function overHttp1(handler: Handler): Promise<Client> {
-  const server = createServer(handler).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  open.push(() => server.close())
-  const { port } = server.address() as AddressInfo
+  const { port, close } = await listening(handler)
+  open.push(close)
   return {
     go: headers => {
       const going = send({ port, host: '127.0.0.1', headers, agent: false }).on('error', () => {})

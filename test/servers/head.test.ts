@@ -1,10 +1,10 @@
-import { once } from 'node:events'
-import { createServer, IncomingMessage, ServerResponse } from 'node:http'
-import { type AddressInfo, connect, Socket } from 'node:net'
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { connect, Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { describe, expect, it } from 'vitest'
 import { type AnyVisit, ada, type Handler, serve } from '../support/edge-service.ts'
+import { listening } from '../support/listening.ts'
 
 const ours = /^session_id=[\w-]{43}; Max-Age=1800; Path=\/; HttpOnly; Secure; SameSite=Lax$/
 
@@ -229,7 +229,7 @@ describe.each([
 
   async function upgrading() {
     const made = await serve((_visit, _request, response) => response.end())
-    const server = createServer()
+    const { server, port } = await listening((_, response) => response.end())
     server.on('upgrade', async (request, socket) => {
       const visit = made.visits.of(request, hasResponse ? new ServerResponse(request) : undefined)
       const answer = await visit
@@ -238,10 +238,8 @@ describe.each([
         .catch(error => error.code)
       socket.end(`HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n${answer}`)
     })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
     server.unref()
-    return { ...made, http: (text: string) => raw((server.address() as AddressInfo).port, text) }
+    return { ...made, http: (text: string) => raw(port, text) }
   }
 })
 

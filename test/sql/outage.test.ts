@@ -22,13 +22,6 @@ async function begun(store: Store) {
   return { one, other, userId }
 }
 
-/** Works while the clock of this process is behind: a network that delivers a write late is told by the same difference. */
-async function behind<T>(ms: number, work: () => Promise<T>): Promise<T> {
-  const real = Date.now.bind(Date)
-  const clock = vi.spyOn(Date, 'now').mockImplementation(() => real() - ms)
-  return work().finally(() => clock.mockRestore())
-}
-
 onClients('an outage seen through', (get, name) => {
   it('is an error by the deadline while the server is dead, and is over by itself', async () => {
     const { open, server } = get()
@@ -181,27 +174,6 @@ onClients('an outage seen through', (get, name) => {
 
   // What follows is decided by the statements and by what all clients share.
   if (name === 'Postgres.js') return
-
-  it.each(Object.entries(WHENEVER))('runs a %s whenever it comes to the database', async (what, write) => {
-    const { direct } = get()
-    const { one, other } = await begun(direct)
-    expect(await behind(400_000, () => write(direct, one, other, call()))).toBeTruthy()
-    if (what !== 'touch') expect(await direct.read(one.key, call())).toBe(null)
-  })
-
-  it.each(Object.entries(LATE))(
-    'refuses a %s that comes to the database after the tolerance of clocks, and names both clocks',
-    async (_, write) => {
-      const { direct } = get()
-      const { one, other } = await begun(direct)
-      const error = await behind(400_000, () => failure(write(direct, one, other, call())))
-      expect(error.outcome).toBe('not-applied')
-      expect(String(error.cause)).toMatch(/came too late: the clock of the database says 2.*Z, that of this process 2/)
-      expect(await direct.read(one.key, call())).toEqual(one)
-      expect(await direct.read(other.key, call())).toBe(null)
-      expect(await behind(240_000, () => write(direct, one, other, call()))).toBeTruthy()
-    },
-  )
 
   it.each([-30_000, 30_000])('loses no write when one of the clocks is set by %d ms', async difference => {
     const { store } = get().open({ max: 1 })

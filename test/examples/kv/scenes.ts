@@ -16,7 +16,7 @@ export const managerOf = (store: Store) =>
 /** @param open two connections to one database, asked once */
 export function kvScenes(
   open: () => Promise<[Driver, Driver]> | [Driver, Driver],
-  { without, ...options }: { runs?: number; rounds?: number; without?: RegExp } = {},
+  { without, logins = 1200, ...options }: { runs?: number; rounds?: number; without?: RegExp; logins?: number } = {},
 ) {
   let drivers: [Driver, Driver]
   beforeAll(async () => {
@@ -34,12 +34,12 @@ export function kvScenes(
     })
   })
 
-  it('takes 1,200 logins of one user at once, on two nodes', async () => {
+  it(`takes ${logins} logins of one user at once, on two nodes`, async () => {
     const [one, other] = managers()
     const user = { id: newUserId(), name: 'ada' }
-    await Promise.all(times(1200).map(at => (at % 2 ? one : other).create({ user })))
-    expect((await one.list(user.id)).length).toBe(1200)
-    expect(await other.invalidateUser(user.id)).toBe(1200)
+    await Promise.all(times(logins).map(at => (at % 2 ? one : other).create({ user })))
+    expect((await one.list(user.id)).length).toBe(logins)
+    expect(await other.invalidateUser(user.id)).toBe(logins)
     expect(await one.list(user.id)).toEqual([])
   })
 }
@@ -53,7 +53,8 @@ export function kvScenesOn(start: () => Promise<KeyValues>, without?: RegExp) {
       database = await start()
       return [await database.connect(), await database.connect()]
     },
-    { runs: 3, rounds: 2, ...(without && { without }) },
+    // Once: that every order ends well is asked in memory.
+    { runs: 1, rounds: 1, logins: 200, ...(without && { without }) },
   )
 }
 

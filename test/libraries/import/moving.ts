@@ -1,14 +1,12 @@
 // Services that run on another library and are replaced while their users go on clicking: browsers that send several requests
 // at a time, and nodes of the new service.
-import { once } from 'node:events'
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { RequestListener } from 'node:http'
 import { SessionManager, type Store } from 'coatcheck'
 import { type OldSessions, type SessionImporterOptions, sessionImporter } from 'coatcheck/import'
 import { nodeVisits } from 'coatcheck/node'
 import express from 'express'
 import { afterEach, expect } from 'vitest'
-import { sender } from '../../support/edge-service.ts'
+import { listening, sender } from '../../support/listening.ts'
 import { Jar } from '../../support/parallel.ts'
 
 /** What a test has started. */
@@ -31,17 +29,8 @@ const toLogin: ToLogin<OldData> = ({ user }) => (user ? { user } : null)
 /** One port, whose service can be replaced while requests come in. */
 export async function front() {
   let serve: RequestListener = (_, response) => response.end()
-  const server = createServer((request, response) => serve(request, response))
-  // On a busy machine a client may use a connection again in the moment in which it is closed as idle.
-  server.keepAliveTimeout = 60_000
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  open.push(async () => {
-    server.closeAllConnections()
-    server.close()
-    await once(server, 'close')
-  })
-  const { port } = server.address() as AddressInfo
+  const { port, close } = await listening((request, response) => serve(request, response))
+  open.push(close)
   return {
     port,
     send: sender(port),

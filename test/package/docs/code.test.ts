@@ -14,12 +14,12 @@ import { startMariadb } from '../../support/services/mariadb.ts'
 import { startPostgres } from '../../support/services/postgres.ts'
 import { freePort, type Running, start, until } from '../../support/services/process.ts'
 import { startRedis } from '../../support/services/redis.ts'
+import { EXAMPLES, WRITTEN } from './docstrings.ts'
 
 const run = promisify(execFile)
 const MODULES = PAGES.flatMap(modulesOf)
 /** In the order of their index. */
 const GUIDES = [...prose('docs/guide.md').matchAll(/\]\((guide\/[\w-]+\.md)\)/g)].map(([, path]) => `docs/${path}`)
-const REASON = /^\w.{8,}/
 
 /** Which servers a block talks to. */
 function serversOf({ code, markers }: Module): keyof typeof SERVERS {
@@ -89,15 +89,9 @@ async function check(module: Module, env?: Record<string, string>, replaced?: (c
 }
 
 describe('the code of the pages', () => {
-  it('says why, where it is not run', () => {
-    for (const { place, markers } of MODULES)
-      for (const marker of ['compile only', 'not run'])
-        if (markers.has(marker)) expect(markers.get(marker), place).toMatch(REASON)
-  })
-
   it('uses no marker that no test knows', () => {
     const known =
-      'file, tried by, before, then, continues, save, beside, run, compile only, not run, program, curl, server, initial, from, tab'
+      'file, tried by, continues, save, beside, run, compile only, not run, program, curl, server, initial, from, tab'
     for (const { place, markers } of BLOCKS)
       for (const name of markers.keys()) expect(known.split(', '), place).toContain(name)
   })
@@ -114,16 +108,13 @@ describe('the code of the pages', () => {
     }
   })
 
-  it('compiles with all guides pasted into Start, one after the other', () => {
-    expect(GUIDES.length).toBeGreaterThan(10)
-    const all = { place: 'Start with its guides', page: START, code: guidesInStart(GUIDES) }
-    expect(problemsOf([{ ...all, language: 'ts', markers: new Map() }])).toEqual([])
-  }, 180_000)
-
-  it('compiles', () => {
+  it('compiles, also with all guides pasted into Start, and so do the examples of the docstrings', () => {
     const compiled = MODULES.filter(({ markers }) => !['not run', 'file', 'from'].some(marker => markers.has(marker)))
-    expect(compiled.length).toBeGreaterThan(3)
-    expect(problemsOf(compiled)).toEqual([])
+    expect([compiled.length > 50, GUIDES.length > 10, EXAMPLES.length > 9]).toEqual([true, true, true])
+    expect(EXAMPLES.length).toBe(WRITTEN)
+    const [start] = modulesOf(START) as [Module]
+    const all: Module = { ...start, place: 'Start with its guides', code: guidesInStart(GUIDES) }
+    expect(problemsOf([...compiled, all, ...EXAMPLES])).toEqual([])
   }, 180_000)
 
   it.each(BLOCKS.filter(({ markers }) => markers.has('file')).map(block => [block.place, block] as const))(

@@ -37,14 +37,6 @@ describe('the table of the front page', () => {
   })
 })
 
-describe('the description of a page', () => {
-  it('is a sentence of its own that a search engine shows whole', () => {
-    const all = [...DESCRIPTIONS.values()]
-    expect(new Set(all).size).toBe(all.length)
-    for (const [link, text] of DESCRIPTIONS) expect(text, link).toMatch(/^[A-Za-z].{20,153}\.$/)
-  })
-})
-
 describe('llms.txt', () => {
   it('is in the repository as the pages have it: `node docs/.vitepress/llms.mjs` writes it', () => {
     expect(read('llms.txt')).toBe(llmsIndex())

@@ -29,7 +29,6 @@ import { type FetchVisit, type FetchVisits, fetchVisits } from 'coatcheck/fetch'
 import { type NodeVisitsOptions, nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import expressSession, { type Store as ExpressStore } from 'express-session'
-import * as valibot from 'valibot'
 import { it } from 'vitest'
 import * as zod from 'zod'
 
@@ -106,30 +105,6 @@ export async function dataTypedByZod() {
   await sessions.update(session, draft => {
     draft.visits += 1
   })
-}
-
-export async function dataTypedByValibot() {
-  const schema = valibot.object({ visits: valibot.optional(valibot.number(), 0) })
-  const sessions = new SessionManager({ store, schema })
-  const session = await sessions.create()
-  same<number, typeof session.data.visits>(true)
-}
-
-export async function aVisit() {
-  const sessions = new SessionManager({ store, initial: () => ({ flash: undefined as string | undefined, n: 0 }) })
-  const visit = nodeVisits(sessions, { cookie: { hostPrefix: true }, trustedProxies: ['10.0.0.0/8'] }).of(
-    request,
-    response,
-  )
-  const session = await visit.requireUser()
-  same<bigint, typeof session.user.id>(true)
-  await visit.logIn({ user: { id: 1n, name: 'ada' }, remember: true })
-  await visit.update({ n: 1 })
-  const flash = await visit.take('flash')
-  same<string | undefined, typeof flash>(true)
-  await visit.checkCsrf(request.headers['x-csrf-token'])
-  const answer: Response = fetchVisits(sessions).of(new Request('https://a.example/')).respond(new Response(null))
-  return [answer, visit.finish().headers.getSetCookie()]
 }
 
 /** As frameworks on both protocols have them. */

@@ -1,5 +1,6 @@
+// D1: what is committed together, and what becomes of calls whose answers are lost.
 import { type D1Client, D1Store } from 'coatcheck/stores/d1'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { failure } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { startD1 } from '../d1.ts'
@@ -69,20 +70,6 @@ describeEngine('d1', 'sessions in D1', () => {
     expect(await store.read(other.key, call())).toBe(null)
     expect(await store.create(other, call())).toBe('created')
   })
-
-  it.each(Object.entries(OF_A_USER))(
-    'refuses a %s that comes minutes late, and names both clocks',
-    async (_, write) => {
-      const { one, other } = await begun()
-      const real = Date.now.bind(Date)
-      const behind = vi.spyOn(Date, 'now').mockImplementation(() => real() - 400_000)
-      const error = await failure(write(store, one, other)).finally(() => behind.mockRestore())
-      expect(error).toMatchObject({ outcome: 'not-applied' })
-      expect(String(error.cause)).toMatch(/came too late: the clock of the database says .*, that of this process /)
-      expect(await store.read(one.key, call())).toEqual(one)
-      expect(await store.read(other.key, call())).toBe(null)
-    },
-  )
 
   it.each(Object.entries(WRITES))(
     'does not know of a %s whose answer was lost; repeated, it gets the first answer',

@@ -2,8 +2,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
-import { expect, it } from 'vitest'
-import { type Module, problemsOf } from '../../support/page-code.ts'
+import type { Module } from '../../support/page-code.ts'
 import { read, root } from '../../support/pages.ts'
 
 /** What an example takes for granted. */
@@ -67,26 +66,14 @@ const PATHS = ['src', 'stores'].flatMap(folder =>
     .filter(path => path.endsWith('.ts'))
     .map(path => join(folder, path)),
 )
-const EXAMPLES = PATHS.flatMap(examplesOf)
-
-it('compiles', () => {
-  const problems = problemsOf(
-    // A block of its own, so that an example may declare what is given.
-    EXAMPLES.map(
-      ({ place, code }): Module => ({
-        place,
-        page: 'docs/methods.md',
-        language: 'ts',
-        code: `${GIVEN}{\n${place.startsWith(OF_MIDDLEWARE) ? 'const session = expressSession\n' : ''}${code}\n}`,
-        markers: new Map(),
-      }),
-    ),
-  )
-  expect(problems).toEqual([])
-}, 60_000)
-
-it('finds each example that the sources have', () => {
-  const written = PATHS.map(path => read(path).split(/^ *\* @example$/m).length - 1)
-  expect(EXAMPLES.length).toBe(written.reduce((sum, count) => sum + count))
-  expect(EXAMPLES.length).toBeGreaterThanOrEqual(10)
-})
+const FOUND = PATHS.flatMap(examplesOf)
+/** As modules: each in a block of its own, so that an example may declare what is given. */
+export const EXAMPLES: readonly Module[] = FOUND.map(({ place, code }) => ({
+  place,
+  page: 'docs/methods.md',
+  language: 'ts',
+  code: `${GIVEN}{\n${place.startsWith(OF_MIDDLEWARE) ? 'const session = expressSession\n' : ''}${code}\n}`,
+  markers: new Map(),
+}))
+/** How many the sources have. */
+export const WRITTEN = PATHS.reduce((sum, path) => sum + read(path).split(/^ *\* @example$/m).length - 1, 0)
