@@ -9,6 +9,7 @@ import {
   prepared,
   type Scene,
   type Step,
+  send,
   steps,
 } from '../support/parallel.ts'
 
@@ -98,9 +99,7 @@ describe('a late request', () => {
     for (const before of ['an anonymous session', 'a session', 'a session and a remember token'])
       await inScene(before, async scene => {
         const cookies = scene.jar.header
-        const visit = scene.visit()
-        await leave(visit, scene)
-        scene.jar.apply(visit.finish().headers.getSetCookie())
+        await send(scene, leave)
         expect(await late(scene, cookies, each => each.get())).toEqual({ answer: null, cookies: [] })
         expect(await late(scene, cookies, each => each.update({ n: 1 }))).toEqual({ answer: null, cookies: [] })
         expect(await late(scene, cookies, each => each.create())).toEqual({
