@@ -71,7 +71,7 @@ describe('a session whose cookie has a maxAge', () => {
   ])('of %d minutes may be idle for %d: two touchIntervals at least, idleTimeout at most', async (maxAge, idle) => {
     const { minutesLeft, one } = await start(maxAge * MINUTE)
     expect(await minutesLeft()).toBe(idle)
-    expect(JSON.parse((await one.go('/cookie')).body)).toMatchObject({
+    expect((await one.go('/cookie')).body).toMatchObject({
       originalMaxAge: maxAge * MINUTE,
       path: '/',
       httpOnly: true,
@@ -101,22 +101,6 @@ describe('another maxAge', () => {
       expect(await sessions.list(42n)).toEqual([])
     },
   )
-
-  it('at each request is a write at each request, of one session at a limit that ends by its absolute time', async () => {
-    const manager = { absoluteTimeout: '2h', limit: { max: 1, onLimit: 'refuse' } }
-    const { one, sessions, calls, clock, isIn } = await start(30 * MINUTE, manager)
-    const key = (await sessions.list(42n))[0]!.key
-    for (let turn = 0; turn < 22; turn += 1) {
-      calls.length = 0
-      await one.go(`/max-age?minutes=${20 + turn}`)
-      expect(calls.filter(call => call !== 'touch')).toEqual(['read', 'update'])
-      expect((await sessions.list(42n)).map(session => session.key)).toEqual([key])
-      clock.now += 5 * MINUTE
-    }
-    expect(await isIn()).toBe(true)
-    clock.now += 10 * MINUTE
-    expect(await isIn()).toBe(false)
-  })
 
   it('stays beside a parallel request that changes another key, and is that of the manager once there is none', async () => {
     const { store, sessions } = makeStore({ idleTimeout: '60m' })

@@ -6,7 +6,7 @@ import expressSession from 'express-session'
 import { Passport } from 'passport'
 import { Strategy } from 'passport-local'
 import { describe, expect, it } from 'vitest'
-import { SECRET } from '../support/connect/apps.ts'
+import { type ConnectBrowser, SECRET } from '../support/connect/apps.ts'
 import { listen, makeManager } from './service.ts'
 
 const USERS = [
@@ -14,7 +14,7 @@ const USERS = [
   { id: '18446744073709551615', username: 'max' },
 ]
 type User = (typeof USERS)[number]
-const LOG_IN = 'username=ada&password=p'
+const LOG_IN = new URLSearchParams({ username: 'ada', password: 'p' })
 
 async function start({
   serialize = user => user.id,
@@ -60,18 +60,19 @@ async function start({
     response.status(error.status ?? 500).json(error.message)
   }) as express.ErrorRequestHandler)
   const listening = await listen(app)
-  type Browser = ReturnType<typeof listening.browser>
-  const seenBy = async (one: Browser) => JSON.parse((await one.go('/')).body)
-  return { ...made, ...listening, store, seenBy }
+  const seenBy = async (one: ConnectBrowser) => (await one.go('/')).body
+  const post = (one: ConnectBrowser, path: string, body = new URLSearchParams()) =>
+    one.go(path, undefined, { method: 'POST', body })
+  return { ...made, ...listening, store, seenBy, post }
 }
 
 describe('Passport', () => {
   it('logs in under a new ID: the session that the browser had before is dead', async () => {
-    const { browser, sessions, store, seenBy } = await start()
+    const { browser, sessions, store, seenBy, post } = await start()
     const one = browser()
-    await one.post('/cart')
+    await post(one, '/cart')
     const copy = one.copy()
-    expect((await one.post('/login', LOG_IN)).status).toBe(200)
+    expect((await post(one, '/login', LOG_IN)).status).toBe(200)
     const { user, cart, id } = await seenBy(one)
     expect({ user, cart }).toEqual({ user: 'ada', cart: undefined })
     expect(await seenBy(copy)).toMatchObject({ user: null })
@@ -81,12 +82,12 @@ describe('Passport', () => {
   })
 
   it('keeps what it is told to keep, at a login and at a logout', async () => {
-    const { browser, sessions, seenBy } = await start()
+    const { browser, sessions, seenBy, post } = await start()
     const one = browser()
-    await one.post('/cart')
-    await one.post('/login-keep', LOG_IN)
+    await post(one, '/cart')
+    await post(one, '/login-keep', LOG_IN)
     expect(await seenBy(one)).toMatchObject({ user: 'ada', cart: ['tea'] })
-    await one.post('/logout-keep')
+    await post(one, '/logout-keep')
     expect(await seenBy(one)).toMatchObject({ user: null, cart: ['tea'] })
     expect(await sessions.list(42n)).toEqual([])
   })
@@ -97,17 +98,17 @@ describe('the password version of Passport’s user', () => {
     ['an ID', ({ id }: User) => id],
     ['an object', ({ id, username, passwordVersion }: User) => ({ id, username, passwordVersion })],
   ])('is known if serializeUser gives %s', async (_, serialize) => {
-    const { browser, sessions, seenBy } = await start({ serialize, manager: { getPasswordVersion: () => 3 } })
+    const { browser, sessions, seenBy, post } = await start({ serialize, manager: { getPasswordVersion: () => 3 } })
     const one = browser()
-    expect((await one.post('/login', LOG_IN)).status).toBe(200)
+    expect((await post(one, '/login', LOG_IN)).status).toBe(200)
     expect(await seenBy(one)).toMatchObject({ user: 'ada' })
     const [session] = await sessions.list(42n)
     expect(session!.user).toEqual({ id: 42n, name: 'ada' })
     expect(session!.user!.passwordVersion).toBe(3)
     await sessions.invalidateUser(42n, { minPasswordVersion: 3 })
-    expect((await one.post('/login', LOG_IN)).status).toBe(200)
+    expect((await post(one, '/login', LOG_IN)).status).toBe(200)
     await sessions.invalidateUser(42n, { minPasswordVersion: 4 })
-    expect((await one.post('/login', LOG_IN)).status).toBe(401)
+    expect((await post(one, '/login', LOG_IN)).status).toBe(401)
     expect(await seenBy(one)).toMatchObject({ user: null })
   })
 })

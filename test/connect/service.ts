@@ -3,8 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { SessionError, type SessionManager, type SessionOptions } from 'coatcheck'
 import { type ConnectStoreOptions, connectStore } from 'coatcheck/connect'
 import expressSession, { type SessionOptions as MiddlewareOptions } from 'express-session'
-import { called, SECRET } from '../support/connect/apps.ts'
-import { jar, listen as listenAt, makeSessions, type Reply, type Send } from '../support/edge-service.ts'
+import { ConnectBrowser, called, SECRET } from '../support/connect/apps.ts'
+import { listen as listenAt, makeSessions } from '../support/edge-service.ts'
 
 /** What older middleware finds at a request: nothing of it is typed. */
 export type OldRequest = IncomingMessage & { session: any; sessionID: any } & Record<string, any>
@@ -18,58 +18,12 @@ export function makeManager(options: Partial<SessionOptions> = {}) {
   return { ...made, sessions: sessions as unknown as AnyManager }
 }
 
-/** One browser: it sends what it was given, and keeps the cookies of all answers in the order in which they came. */
-export class Browser {
-  readonly #send: Send
-  readonly cookies: Map<string, string>
-
-  constructor(send: Send, cookies: Iterable<[string, string]> = []) {
-    this.#send = send
-    this.cookies = new Map(cookies)
-  }
-
-  /** Somebody with a copy of the cookies; `at`: who comes to another service with them. */
-  copy(at: Browser = this): Browser {
-    return new Browser(at.#send, this.cookies)
-  }
-
-  get cookie(): string {
-    return [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
-  }
-
-  async go(path: string, method = 'GET', body?: string): Promise<Reply> {
-    const { cookie } = this
-    const headers = {
-      ...(cookie && { cookie }),
-      ...(body !== undefined && {
-        'content-type': 'application/x-www-form-urlencoded',
-        'content-length': `${body.length}`,
-      }),
-    }
-    const reply = await this.#send(path, { method, headers, ...(body !== undefined && { body }) })
-    for (const line of reply.cookies) {
-      const [name, value] = line.split(';')[0]!.split('=') as [string, string]
-      if (jar([line]) === '') this.cookies.delete(name)
-      else this.cookies.set(name, value)
-    }
-    return reply
-  }
-
-  post(path: string, body = '') {
-    return this.go(path, 'POST', body)
-  }
-
-  /** The data of the session. */
-  async read() {
-    return JSON.parse((await this.go('/read')).body)
-  }
-}
-
 /** Any listener of node:http on a port of its own. */
 export async function listen(listener: (request: IncomingMessage, response: ServerResponse) => unknown) {
-  const { port, send } = await listenAt(listener)
-  return { port, browser: () => new Browser(send) }
+  const { port } = await listenAt(listener)
+  return { port, browser: () => new ConnectBrowser(port) }
 }
+
 /** An ID such as a middleware draws. */
 export const sidOf = (name: string) => Buffer.from(name.padEnd(24, name)).toString('base64url').slice(0, 32)
 

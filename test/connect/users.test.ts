@@ -87,7 +87,7 @@ describe('a login without a new ID', () => {
     const pause = barrier.pause(verb, 'before')
     const late = one.go(slow)
     await pause.reached
-    await one.copy(nodes[1]!.browser()).go(fast)
+    await one.copy().go(fast, nodes[1]!.port)
     pause.resume()
     await late
     expect(await one.read()).toEqual({ cart: 'tea', seen: 'page', user: '42' })
@@ -101,7 +101,7 @@ describe('a login without a new ID', () => {
     const pause = barrier.pause('replace', 'before')
     const slow = one.go('/login-in-place?user=43')
     await pause.reached
-    await one.copy(nodes[1]!.browser()).go('/login-in-place?user=42')
+    await one.copy().go('/login-in-place?user=42', nodes[1]!.port)
     pause.resume()
     await slow
     expect(await one.read()).toEqual({ cart: 'tea', user: '42' })

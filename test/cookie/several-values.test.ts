@@ -128,6 +128,12 @@ describe('of several session IDs', () => {
     expect(new Set(made.events)).toEqual(new Set(['ambiguous-cookie']))
     expect(await userOf(made.sessions, [token])).toBe('ada')
   })
+
+  it('where none is live a remember token brings the user back', async () => {
+    const { made, cookie, token } = await remembered()
+    made.clock.now += 24 * 3_600_000
+    expect(await userOf(made.sessions, [`session_id=${planted}`, cookie, token])).toBe('ada')
+  })
 })
 
 describe('a request of which one ID has ended or got a new ID here, and none is live', () => {

@@ -226,7 +226,7 @@ it.each(['secret', 'key', 'user', 'csrfToken', 'data', 'then', 'toJSON_', 'hasOw
   },
 )
 
-it('a codec of the application writes and reads the data, and must give text', async () => {
+it('a codec of the application writes and reads the data', async () => {
   const codec = {
     encode: (data: unknown) => `v1:${Buffer.from(JSON.stringify(data)).toString('hex')}`,
     decode: (text: string) => JSON.parse(Buffer.from(text.slice(3), 'hex').toString()) as unknown,
@@ -235,8 +235,4 @@ it('a codec of the application writes and reads the data, and must give text', a
   const session = await sessions.create({ data: { a: 'ä' } })
   expect(await store.inner.read(session.key, { now: 0 })).toMatchObject({ data: codec.encode({ a: 'ä' }) })
   expect((await manager().get(session.secret))?.data).toEqual({ a: 'ä' })
-  const broken = manager({ codec: { ...codec, encode: () => Buffer.from('x') } })
-  await expect(broken.create({ data: { a: 1 } })).rejects.toThrow(
-    'codec: encode must return well-formed text without NUL',
-  )
 })

@@ -1,31 +1,21 @@
 // What says that a session of the other library is over: it outlives each way in which the old record can come back.
+import { openVisit } from 'coatcheck/custom-server'
 import type { SessionRecord } from 'coatcheck/custom-store'
+import { fromExpressSession, sessionImporter } from 'coatcheck/import'
 import { describe, expect, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
-import {
-  BEGIN,
-  connectSid,
-  cookieAt,
-  HOUR,
-  MINUTE,
-  OLD,
-  type Options,
-  replacement,
-  SID,
-} from '../support/old-sessions.ts'
+import { ada, BEGIN, connectSid, cookieAt, HOUR, MINUTE, OLD, SECRET, SID, withAda } from '../support/old-sessions.ts'
 import { onlyHost } from '../support/only-host.ts'
 
 const DAY = 24 * HOUR
-const ada = { userId: '42', name: 'ada' }
 
 /** A replacement with one live old session, of ada, whose old store cannot remove anything. */
-function stubborn(cookie: unknown, options: Options = {}) {
-  const world = replacement()
-  const put = (record: object = {}) => world.old.put(SID, { cookie, ...ada, ...record })
-  put()
+function stubborn(cookie: unknown) {
+  const world = withAda({ cookie })
   world.old.fault = verb => (verb === 'destroy' ? new Error('READONLY') : null)
-  return { ...world, put, one: world.node(options), two: world.node(options) }
+  return world
 }
+
 /** The notes that were written first, in their order. */
 const notesIn = ({ store }: ReturnType<typeof stubborn>) =>
   store.calls.filter(({ verb, args }) => verb === 'create' && args[0].kind === 'remember').map(({ args }) => args[0])
@@ -161,9 +151,6 @@ describe('a logout everywhere', () => {
 describe('one store for', () => {
   it('two tenants, whose old services gave the same ID: each imports its own', async () => {
     const { one, old } = stubborn(cookieAt(BEGIN))
-    const { sessionImporter, fromExpressSession } = await import('coatcheck/import')
-    const { openVisit } = await import('coatcheck/custom-server')
-    const { SECRET } = await import('../support/old-sessions.ts')
     for (const tenant of ['north', 'south']) {
       const sessions = one.sessions.namespace(tenant)
       const importer = sessionImporter(sessions, {

@@ -91,19 +91,6 @@ describe('verifiedAt: a login whose password was verified elsewhere, earlier or 
     expect(sessions.isFresh(session, '59s')).toBe(false)
   })
 
-  it('that is in the future, or in seconds, is a TypeError, and nothing begins', async () => {
-    const { sessions, store, clock } = setUp()
-    const [late, seconds] = [clock() + 6 * MINUTE, Math.floor(clock() / 1000)]
-    for (const begin of [
-      (verifiedAt: number) => sessions.create({ user, verifiedAt }),
-      (verifiedAt: number) => sessions.logIn(null, { user, verifiedAt }),
-    ]) {
-      await expect(begin(late)).rejects.toThrow(/^verifiedAt: expected epoch milliseconds, not in the future, or null/)
-      await expect(begin(seconds)).rejects.toThrow('which looks like seconds: multiply by 1000')
-    }
-    expect(store.calls).toEqual([])
-  })
-
   it('a copy of a session is not fresh, but an error: it does not know when the password was verified', async () => {
     const { sessions } = setUp()
     const session = await sessions.create({ user, verifiedAt: null })

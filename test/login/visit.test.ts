@@ -171,18 +171,6 @@ describe('a logout', () => {
 })
 
 describe('an anonymous session', () => {
-  it('begins at the first update, with the data', async () => {
-    const { sessions, calls } = makeSessions()
-    const visit = visitOf(sessions)
-    const session = await visit.update(draft => {
-      draft.n = (draft.n ?? 0) + 1
-    })
-    expect([session?.user, session?.data]).toEqual([null, { n: 1 }])
-    expect(await visit.get()).toBe(session)
-    expect(jar(setCookies(visit))).toBe(`session_id=${session?.secret}`)
-    expect(calls).not.toContain('read')
-  })
-
   it('begins with its first change in one store call, to the start value as any other', async () => {
     const { sessions, calls } = makeSessions({ initial: () => ({ flash: 'hello', n: 1 }) })
     const changes: [Change<Data>, object][] = [
@@ -208,16 +196,6 @@ describe('an anonymous session', () => {
     await expect(visit.update({ n: 1n as never })).rejects.toMatchObject({ code: 'ERR_SESSION_DATA' })
     await expect(visit.update([] as never)).rejects.toThrow(/^update: expected keys/)
     expect([calls, setCookies(visit)]).toEqual([[], []])
-  })
-
-  it('is not begun in place of one that ended meanwhile, however often it is asked', async () => {
-    const made = makeSessions()
-    const { cookie, session } = await loggedIn(made)
-    const visit = visitOf(made.sessions, cookie)
-    await visit.get()
-    await made.sessions.destroy(session)
-    expect(await visit.update({ n: 1 })).toBeNull()
-    expect([await visit.get(), setCookies(visit)]).toEqual([null, []])
   })
 
   it.each([true, false])(

@@ -139,8 +139,8 @@ it('no name and no data is seen in errors, events and the diagnostics channel wh
       '20ms',
     )
     unsubscribe('coatcheck', onMessage)
-    expect(Object.keys(errors)).toHaveLength(12)
-    expect(events.length).toBeGreaterThan(12)
+    expect(Object.keys(errors)).toHaveLength(15)
+    expect(events.length).toBeGreaterThan(15)
     expect(published.filter(event => events.includes(event as never))).toEqual(events)
     expect(leaked([errors, events, published], PRIVATE)).toBeNull()
     published.length = 0

@@ -5,6 +5,7 @@ import { type SessionId, SessionManager, SessionStoreError, type Store } from 'c
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { BarrierStore, faults, type Handler, type Verb } from '../support/barrier-store.ts'
+import { managerCalls } from '../support/manager-calls.ts'
 import { grace, setUp as memory, user } from '../support/manager-kit.ts'
 import { recordOf } from '../support/records.ts'
 
@@ -22,30 +23,17 @@ afterEach(async () => {
 })
 
 const setUp = (options: object = {}) => memory({ rememberFor: '30d', now: undefined, ...options })
-type SetUp = ReturnType<typeof setUp>
 
-type Run = (at: SetUp, session: any) => Promise<unknown>
-/** Each method of a manager, and the call of the store that fails. */
-const METHODS: [string, Verb, Run][] = [
-  ['create', 'create', ({ sessions }) => sessions.create({ user })],
-  ['get', 'read', ({ sessions }, session) => sessions.get(session.secret)],
-  ['update', 'update', ({ sessions }, session) => sessions.update(session, { a: 1 })],
-  ['take', 'update', ({ sessions }, session) => sessions.take(session, 'flash')],
-  ['regenerate', 'replace', ({ sessions }, session) => sessions.regenerate(session)],
-  ['logIn', 'replace', ({ sessions }, session) => sessions.logIn(session, { user })],
-  ['destroy', 'delete', ({ sessions }, session) => sessions.destroy(session)],
-  ['invalidateUser', 'deleteUser', ({ sessions }) => sessions.invalidateUser(1)],
-  ['list', 'listUser', ({ sessions }) => sessions.list(1)],
-  ['revoke', 'read', ({ sessions }, session) => sessions.revoke(1, session.key)],
-  ['issueRememberToken', 'create', ({ sessions }, session) => sessions.issueRememberToken(session)],
-  [
-    'redeemRememberToken',
-    'read',
-    ({ sessions }) => sessions.redeemRememberToken(`${'s'.repeat(43)}.${'v'.repeat(43)}`),
-  ],
-  ['sweep', 'sweep', ({ sessions }) => sessions.sweep()],
+/** Each method of a manager, and the call of the store that fails. A series that is not there cannot be forgotten. */
+const METHODS = [
+  ...managerCalls(/^(?!forget)/),
+  ...([
+    ['sweep', 'sweep', sessions => sessions.sweep()],
+    ['all', 'scan', sessions => sessions.all().next()],
+  ] satisfies ReturnType<typeof managerCalls>),
 ]
-const reading = new Set<Verb>(['read', 'listUser'])
+type Run = (typeof METHODS)[0][2]
+const reading = new Set<Verb>(['read', 'listUser', 'scan'])
 
 const tooLate = (verb: Verb) => ({ message: `${verb}: the store did not answer within storeTimeout` })
 const FAULTS: [string, Handler, (verb: Verb) => object][] = [
@@ -86,7 +74,7 @@ async function failing(verb: Verb, run: Run, handler: Handler) {
   at.events.length = 0
   at.store.next(verb, handler)
   let isSettled = false
-  const failure = run(at, session)
+  const failure = run(at.sessions, { session })
     .catch((error: unknown) => error)
     .finally(() => {
       isSettled = true

@@ -37,17 +37,6 @@ describe('a remember token', () => {
     expect(made.calls).toEqual(['read'])
   })
 
-  it('ends with the logout, and both cookies go', async () => {
-    const made = await rememberMe()
-    const visit = visitOf(made.sessions, made.both)
-    await visit.logOut()
-    expect(setCookies(visit).map(each => each.split(';', 2).join(';'))).toEqual([
-      'session_id=; Max-Age=0',
-      'remember_token=; Max-Age=0',
-    ])
-    expect(await visitOf(made.sessions, made.both).get()).toBeNull()
-  })
-
   it.each(['the same request', 'the next one', 'the next one, without HTTPS'])(
     'ends with the logout of a session that it began, by %s',
     async by => {
@@ -79,14 +68,6 @@ describe('a remember token', () => {
       ])
     },
   )
-
-  it('does not bring another user back after the next login on this browser', async () => {
-    const made = await rememberMe()
-    const visit = visitOf(made.sessions, made.both)
-    await visit.logIn(max)
-    expect(setCookies(visit)[1]).toMatch(/^remember_token=; Max-Age=0/)
-    expect(await userOf(made, made.token)).toBeNull()
-  })
 
   it('that is dead hinders no login after an update of the same request', async () => {
     const made = await rememberMe()

@@ -1,5 +1,6 @@
 import { inspect } from 'node:util'
 import { type Duration, type SessionEvent, SessionManager, type Store } from 'coatcheck'
+import { managerCalls } from './manager-calls.ts'
 
 /** All that a log, a debugger or a careless `JSON.stringify` would show of a value. */
 export function shown(value: unknown): string {
@@ -65,26 +66,13 @@ export async function failuresOf(
   // While the store works, a machine that is slow must fail nothing.
   const before = managerWith('30s')
   const session = await before.logIn(null, login)
-  const anonymous = await before.create({ data: { text: data } })
   const token = await before.issueRememberToken(session)
   await sabotage()
   const sessions = managerWith(storeTimeout)
-  const verbs = {
-    create: () => sessions.create(login),
-    'anonymous create': () => sessions.create({ data: { text: data } }),
-    get: () => sessions.get(session.secret),
-    update: () => sessions.update(session, { text: `more ${data}` }),
-    login: () => sessions.logIn(anonymous, login),
-    regenerate: () => sessions.regenerate(session),
-    rotate: () => sessions.regenerate(session, { grace: '1m' }),
-    remember: () => sessions.issueRememberToken(session),
-    recall: () => sessions.redeemRememberToken(token),
-    list: () => sessions.list(login.user.id),
-    destroy: () => sessions.destroy(session),
-    invalidateUser: () => sessions.invalidateUser(login.user.id, { minPasswordVersion: 1 }),
-  }
+  const held = { session, token, login, change: { text: `more ${data}` }, everywhere: { minPasswordVersion: 1 } }
   const errors: Record<string, unknown> = {}
-  for (const [verb, call] of Object.entries(verbs)) await call().catch((error: unknown) => (errors[verb] = error))
+  for (const [name, , run] of managerCalls())
+    await run(sessions, held).catch((error: unknown) => (errors[name] = error))
   await sessions.close().catch(() => {})
   return { errors, events }
 }

@@ -133,6 +133,12 @@ export const withExpress =
 
 export const EXPRESS = { name: 'express-session 1.19, Express 5', start: withExpress(express, expressSession) }
 
+interface ConnectReply {
+  readonly status: number
+  readonly cookies: string[]
+  readonly body: any
+}
+
 /** A client that keeps its cookies in the order in which the answers arrive. */
 export class ConnectBrowser {
   readonly cookies: Map<string, string>
@@ -148,17 +154,24 @@ export class ConnectBrowser {
     return new ConnectBrowser(this.#port, this.cookies)
   }
 
-  async go(path: string, port = this.#port): Promise<{ status: number; body: any }> {
+  async go(path: string, port = this.#port, init: RequestInit = {}): Promise<ConnectReply> {
     const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
-    const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: cookie === '' ? {} : { cookie } })
-    for (const line of response.headers.getSetCookie()) {
+    const headers = cookie === '' ? {} : { cookie }
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, { ...init, headers })
+    const cookies = response.headers.getSetCookie()
+    for (const line of cookies) {
       const [name, value] = /^([^=]*)=([^;]*)/.exec(line)!.slice(1) as [string, string]
       if (value === '' || /expires=Thu, 01 Jan 1970/i.test(line)) this.cookies.delete(name)
       else this.cookies.set(name, value)
     }
     const text = await response.text()
     const isJson = /^(?:["{[]|null$)/.test(text)
-    return { status: response.status, body: isJson ? JSON.parse(text) : text || null }
+    return { status: response.status, cookies, body: isJson ? JSON.parse(text) : text || null }
+  }
+
+  /** The data of the session. */
+  async read(): Promise<any> {
+    return (await this.go('/read')).body
   }
 }
 
