@@ -27,10 +27,13 @@ const setUp = (options: object = {}) => memory({ rememberFor: '30d', now: undefi
 /** Each method of a manager, and the call of the store that fails. A series that is not there cannot be forgotten. */
 const METHODS = [
   ...managerCalls(/^(?!forget)/),
-  ['sweep', 'sweep', sessions => sessions.sweep()] satisfies ReturnType<typeof managerCalls>[0],
+  ...([
+    ['sweep', 'sweep', sessions => sessions.sweep()],
+    ['all', 'scan', sessions => sessions.all().next()],
+  ] satisfies ReturnType<typeof managerCalls>),
 ]
 type Run = (typeof METHODS)[0][2]
-const reading = new Set<Verb>(['read', 'listUser'])
+const reading = new Set<Verb>(['read', 'listUser', 'scan'])
 
 const tooLate = (verb: Verb) => ({ message: `${verb}: the store did not answer within storeTimeout` })
 const FAULTS: [string, Handler, (verb: Verb) => object][] = [

@@ -101,7 +101,7 @@ export function modulesOf(page: string): Module[] {
         const [before = '', after = ''] = (markers.get('tried by') ? read(markers.get('tried by')!) : '').split(
           '/* the block */',
         )
-        return [before, markers.get('before'), code, markers.get('then'), after].join('\n')
+        return [before, code, after].join('\n')
       })
       .join('')
     const markers = new Map(blocks.flatMap(block => [...block.markers]))

@@ -91,7 +91,7 @@ async function check(module: Module, env?: Record<string, string>, replaced?: (c
 describe('the code of the pages', () => {
   it('uses no marker that no test knows', () => {
     const known =
-      'file, tried by, before, then, continues, save, beside, run, compile only, not run, program, curl, server, initial, from, tab'
+      'file, tried by, continues, save, beside, run, compile only, not run, program, curl, server, initial, from, tab'
     for (const { place, markers } of BLOCKS)
       for (const name of markers.keys()) expect(known.split(', '), place).toContain(name)
   })

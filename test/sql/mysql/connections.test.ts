@@ -89,6 +89,41 @@ describeEngine('mariadb', 'a connection of mysql2', () => {
     await release()
   })
 
+  it('kills no statement at its server that was started again, and has given out the number to somebody else', async () => {
+    const { server, locks } = own
+    const pool = server.pool({ uri: server.proxiedUrl(), connectionLimit: 1 })
+    const store = new MysqlStore(pool)
+    const one = record({ userId: '94' })
+    await store.create(one, call())
+    const [[row]] = await pool.query<mysql.RowDataPacket[]>('SELECT CONNECTION_ID() AS id')
+    const release = await locks.hold(rowOf(one.key))
+    // The server tells its age in whole seconds, so that the connection has to be older than two.
+    const ages = server.pool()
+    const age = async () => Number((await ages.query<mysql.RowDataPacket[]>("SHOW STATUS LIKE 'Uptime'"))[0][0]!.Value)
+    const met = await age()
+    await until('an old connection', async () => expect(await age()).toBeGreaterThan(met + 3))
+    // Nothing listens there: no connection takes the place of this one, and ends its statement.
+    server.proxy.redirect(1)
+    await failure(store.update(one.key, 1, edit, { now: NOW, deadline: within(200) }))
+    await server.kill()
+    await release().catch(() => {})
+    await server.restart()
+    server.proxy.redirect(server.port)
+    const crowd = server.pool({ connectionLimit: 500 })
+    let stranger: mysql.PoolConnection | undefined
+    while (stranger?.threadId !== row!.id) {
+      stranger = await crowd.getConnection()
+      expect(stranger.threadId, 'the server has given out that number before').toBeLessThanOrEqual(row!.id)
+    }
+    const free = await locks.hold(rowOf(one.key))
+    const kept = new MysqlStore({ getConnection: async () => stranger } as never).update(one.key, 1, edit, call())
+    await until('the statement of the stranger', async () => expect(await locks.waiting()).toBe(1))
+    expect(await store.read(newKey(), call())).toBeNull()
+    expect(await locks.waiting()).toBe(1)
+    await free()
+    expect(await kept).toBe('updated')
+  })
+
   it('kills no statement at another server that has taken over the address', async () => {
     const other = await startMariadb()
     const toOther = other.pool()
