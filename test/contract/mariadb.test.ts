@@ -5,6 +5,7 @@ import type mysql from 'mysql2/promise'
 import { afterAll, beforeAll, it } from 'vitest'
 import { describeEngine } from '../support/services/engines.ts'
 import { type MariadbDatabase, sharedMariadb } from '../support/services/mariadb.ts'
+import { damages } from '../support/sql/backend.ts'
 
 describeEngine('mariadb', 'the MySQL store on MariaDB', () => {
   let server: MariadbDatabase
@@ -23,14 +24,6 @@ describeEngine('mariadb', 'the MySQL store on MariaDB', () => {
     await stores[0].migrate()
     return stores
   }
-  const corrupt = async (_: unknown, key: string) => {
-    await pool.query('UPDATE coatcheck_sessions SET version = -1 WHERE id = ?', [key])
-  }
-  const rename = (from: string, to: string) => pool.query(`RENAME TABLE ${from} TO ${to}`)
-  const outage = async () => {
-    await rename('coatcheck_sessions', 'elsewhere')
-    return () => rename('elsewhere', 'coatcheck_sessions')
-  }
   it.each([
     ['a pool of mysql2/promise', (pool: mysql.Pool) => pool],
     ['a pool of mysql2', (pool: mysql.Pool) => pool.pool],
@@ -38,5 +31,5 @@ describeEngine('mariadb', 'the MySQL store on MariaDB', () => {
   ] as const)('behaves like the reference model with %s', (_, of) =>
     modelTest(fc, () => open(of), undefined, { runs: 10 }),
   )
-  testStore(it, () => open(), undefined, { corrupt, outage, runs: 15 })
+  testStore(it, () => open(), undefined, { ...damages(sql => pool.query(sql)), runs: 15 })
 })

@@ -5,6 +5,7 @@ import type pg from 'pg'
 import { afterAll, beforeAll, it } from 'vitest'
 import { describeEngine } from '../support/services/engines.ts'
 import { type PostgresDatabase, sharedPostgres } from '../support/services/postgres.ts'
+import { damages } from '../support/sql/backend.ts'
 
 describeEngine('postgresql', 'the PostgreSQL store', () => {
   let server: PostgresDatabase
@@ -22,16 +23,8 @@ describeEngine('postgresql', 'the PostgreSQL store', () => {
     await stores[0].migrate()
     return stores
   }
-  const corrupt = async (_: unknown, key: string) => {
-    await pool.query('UPDATE coatcheck_sessions SET version = -1 WHERE id = $1', [key])
-  }
-  const rename = (from: string, to: string) => pool.query(`ALTER TABLE ${from} RENAME TO ${to}`)
-  const outage = async () => {
-    await rename('coatcheck_sessions', 'elsewhere')
-    return () => rename('elsewhere', 'coatcheck_sessions')
-  }
   it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 10 }))
   it('behaves like the reference model without prepared statements', () =>
     modelTest(fc, () => open({ prepare: false }), undefined, { runs: 10 }))
-  testStore(it, open, undefined, { textUserIds: true, corrupt, outage, runs: 15 })
+  testStore(it, open, undefined, { textUserIds: true, ...damages(sql => pool.query(sql)), runs: 15 })
 })

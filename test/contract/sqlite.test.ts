@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { afterAll, it } from 'vitest'
 import { describeEngine } from '../support/services/engines.ts'
 import { type OpenDatabase, openSqlite, SQLITE_DRIVERS, sqliteFile } from '../support/services/sqlite.ts'
+import { damages } from '../support/sql/backend.ts'
 
 for (const driver of SQLITE_DRIVERS)
   describeEngine(driver, `the SQLite store with ${driver}`, () => {
@@ -20,14 +21,6 @@ for (const driver of SQLITE_DRIVERS)
       await stores[0].migrate()
       return stores
     }
-    const corrupt = async (_: unknown, key: string) => {
-      databases?.[0].exec(`UPDATE coatcheck_sessions SET version = -1 WHERE id = '${key}'`)
-    }
-    const rename = async (from: string, to: string) => databases?.[0].exec(`ALTER TABLE ${from} RENAME TO ${to}`)
-    const outage = async () => {
-      await rename('coatcheck_sessions', 'elsewhere')
-      return () => rename('elsewhere', 'coatcheck_sessions')
-    }
     it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 10 }))
-    testStore(it, open, undefined, { corrupt, outage, runs: 15 })
+    testStore(it, open, undefined, { ...damages(sql => databases?.[0].exec(sql)), runs: 15 })
   })

@@ -9,6 +9,7 @@ import {
   prepared,
   type Scene,
   type Step,
+  send,
   steps,
 } from '../support/parallel.ts'
 
@@ -98,9 +99,7 @@ describe('a late request', () => {
     for (const before of ['an anonymous session', 'a session', 'a session and a remember token'])
       await inScene(before, async scene => {
         const cookies = scene.jar.header
-        const visit = scene.visit()
-        await leave(visit, scene)
-        scene.jar.apply(visit.finish().headers.getSetCookie())
+        await send(scene, leave)
         expect(await late(scene, cookies, each => each.get())).toEqual({ answer: null, cookies: [] })
         expect(await late(scene, cookies, each => each.update({ n: 1 }))).toEqual({ answer: null, cookies: [] })
         expect(await late(scene, cookies, each => each.create())).toEqual({
@@ -373,11 +372,7 @@ it('a take leaves the visit with the session as it is then: one read, one write'
 it('a logout with an old ID costs few store calls, however many sessions a client began in its place', async () => {
   for (const { scene } of await ends('an anonymous session', [], { orders: { all: 1 } })) {
     const before = scene.jar.header
-    for (let count = 0; count < 200; count += 1) {
-      const visit = scene.visit()
-      await visit.create()
-      scene.jar.apply(visit.finish().headers.getSetCookie())
-    }
+    for (let count = 0; count < 200; count += 1) await send(scene, visit => visit.create())
     scene.store.reset()
     await scene.visit(before).logOut()
     expect(scene.store.calls.length).toBeLessThanOrEqual(40)

@@ -11,7 +11,16 @@ export interface Pause {
   resume(): void
 }
 
-const VERBS: readonly Verb[] = ['create', 'read', 'update', 'touch', 'replace', 'delete', 'deleteUser', 'listUser']
+export const VERBS: readonly Verb[] = [
+  'create',
+  'read',
+  'update',
+  'touch',
+  'replace',
+  'delete',
+  'deleteUser',
+  'listUser',
+]
 const never = new Promise<never>(() => {})
 
 /** Faults to hand to `next` and `every`. */

@@ -22,20 +22,8 @@ export async function compileWorker(name: string): Promise<CompiledWorker> {
     target: 'node20',
     silent: true,
     clean: false,
-    external: [
-      ...[
-        'pg',
-        'mysql2',
-        'libsql',
-        '@libsql/client',
-        'better-sqlite3',
-        'redis',
-        'redis-5',
-        'ioredis',
-        'ioredis-5',
-        'vitest',
-      ],
-    ],
+    // Drivers: none of them is bundled.
+    external: [/^(pg|mysql2|@?libsql|better-sqlite3|redis|ioredis|vitest)([-/]|$)/],
     esbuildOptions: options => {
       options.alias = {
         ...Object.fromEntries(

@@ -3,23 +3,18 @@
 // session of the login, no logout that was acknowledged is undone, and nothing lives that nobody holds.
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type SessionId, SessionManager, type SessionOptions, type Store, type Visit } from 'coatcheck'
+import type { SessionId, SessionManager, SessionOptions, Store, Visit } from 'coatcheck'
 import { openVisit } from 'coatcheck/custom-server'
 import { it } from 'vitest'
-import { BarrierStore, type Verb } from './barrier-store.ts'
+import { barrierManagers } from './barrier-managers.ts'
+import { type BarrierStore, VERBS, type Verb } from './barrier-store.ts'
+import { newUser } from './guarantee-kit.ts'
 import { onlyHost } from './only-host.ts'
-import { HOUR, MINUTE, testClock } from './test-clock.ts'
+import { HOUR, MINUTE, type TestClock } from './test-clock.ts'
 
 type Data = Record<string, unknown>
 export type AnyVisit = Visit<Data, 'bigint', Data>
 export type Manager = SessionManager<Data>
-
-const VERBS: readonly Verb[] = ['create', 'read', 'update', 'touch', 'replace', 'delete', 'deleteUser', 'listUser']
-let lastUser = BigInt(Date.now()) * 1_000_000n + BigInt(Math.floor(Math.random() * 1000)) * 1000n
-const newUser = (name: string) => {
-  lastUser += 1n
-  return { id: lastUser, name }
-}
 
 const turn = () => new Promise<void>(resolve => setImmediate(resolve))
 
@@ -46,7 +41,7 @@ export interface Scene {
   /** Another process on the same store. */
   readonly other: Manager
   readonly store: BarrierStore
-  readonly clock: ReturnType<typeof testClock>
+  readonly clock: TestClock
   readonly jar: Jar
   readonly events: { type: string }[]
   readonly ada: { id: bigint; name: string }
@@ -59,24 +54,19 @@ export type Outcome = PromiseSettledResult<any>
 export type Step = (visit: AnyVisit, scene: Scene) => Promise<unknown>
 
 async function openScene(open: () => Store | Promise<Store>, options: Partial<SessionOptions<Data, 'bigint', Data>>) {
-  const store = BarrierStore.over(await open())
-  const clock = testClock()
+  const at = barrierManagers(await open(), { rememberFor: '30d', storeTimeout: '20s', ...options })
   const jar = new Jar()
-  const events: { type: string }[] = []
-  const manager = (): Manager =>
-    new SessionManager<Data>({
-      store,
-      now: clock,
-      sweepInterval: false,
-      rememberFor: '30d',
-      storeTimeout: '20s',
-      onEvent: event => events.push(event),
-      ...options,
-    })
-  const sessions = manager()
   const visit: Scene['visit'] = (cookie = jar.header, request = {}) =>
-    openVisit(sessions, { method: 'POST', secure: true, header: onlyHost, cookie, ...request })
-  return { sessions, other: manager(), store, clock, jar, events, ada: newUser('ada'), max: newUser('max'), visit }
+    openVisit(at.sessions, { method: 'POST', secure: true, header: onlyHost, cookie, ...request })
+  const [ada, max] = ['ada', 'max'].map(name => ({ id: newUser(), name })) as [Scene['ada'], Scene['max']]
+  return { ...at, other: at.manager(), jar, ada, max, visit }
+}
+
+/** Sends a request whose answer the browser takes. */
+export async function send(scene: Scene, step: (visit: AnyVisit, scene: Scene) => unknown): Promise<void> {
+  const visit = scene.visit()
+  await step(visit, scene)
+  scene.jar.apply(visit.finish().headers.getSetCookie())
 }
 
 /** Answers `choose` from a list of earlier answers, and counts on from there: a depth-first walk through all of them. */
@@ -163,15 +153,7 @@ async function runOnce(plan: Plan, choose: (options: number) => number): Promise
       verb,
       proceed =>
         new Promise((resolve, reject) => {
-          const go = () =>
-            proceed().then(
-              answer => {
-                resolve(answer)
-              },
-              (error: unknown) => {
-                reject(error)
-              },
-            )
+          const go = () => proceed().then(resolve, reject)
           waiting.push({ request: whose.getStore() ?? 0, verb, go })
         }),
     )
@@ -250,25 +232,17 @@ async function runOnce(plan: Plan, choose: (options: number) => number): Promise
 }
 
 export const prepared: Record<string, (scene: Scene) => Promise<void>> = {
-  'an anonymous session': async scene => {
-    const visit = scene.visit()
-    await visit.create({ data: { cart: 'tea' } })
-    scene.jar.apply(visit.finish().headers.getSetCookie())
-  },
+  'an anonymous session': scene => send(scene, visit => visit.create({ data: { cart: 'tea' } })),
   'an anonymous session whose cookie is due again': async scene => {
     await prepared['an anonymous session']!(scene)
     scene.clock.advance(10 * MINUTE)
   },
   'a session': async scene => {
-    const visit = scene.visit()
-    await visit.logIn({ user: scene.ada })
-    scene.jar.apply(visit.finish().headers.getSetCookie())
+    await send(scene, visit => visit.logIn({ user: scene.ada }))
     scene.clock.advance(10 * MINUTE)
   },
   'a session and a remember token': async scene => {
-    const visit = scene.visit()
-    await visit.logIn({ user: scene.ada, remember: true })
-    scene.jar.apply(visit.finish().headers.getSetCookie())
+    await send(scene, visit => visit.logIn({ user: scene.ada, remember: true }))
     scene.clock.advance(10 * MINUTE)
   },
   'a remember token alone': async scene => {
@@ -278,9 +252,7 @@ export const prepared: Record<string, (scene: Scene) => Promise<void>> = {
   },
   'a session that was never used, and its next token': async scene => {
     await prepared['a remember token alone']!(scene)
-    const visit = scene.visit()
-    await visit.get()
-    scene.jar.apply(visit.finish().headers.getSetCookie())
+    await send(scene, visit => visit.get())
     scene.clock.advance(MINUTE / 2)
   },
   'a dead session': async scene => {

@@ -56,7 +56,12 @@ const partsOf = (request: string, text: string): string[] => {
 
 export async function startProxy(target: number): Promise<FaultProxy> {
   const pairs = new Set<readonly [Socket, Socket]>()
-  let trap: { text: string; before: boolean; again?: number; sprung: () => void } | null = null
+  type Trap = { text: string; before: boolean; again?: number }
+  let trap: (Trap & { sprung: () => void }) | null = null
+  const setTrap = (set: Trap) =>
+    new Promise<void>(sprung => {
+      trap = { ...set, sprung }
+    })
   let severed = false
   let delay = 0
   let port = target
@@ -185,18 +190,9 @@ export async function startProxy(target: number): Promise<FaultProxy> {
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   return {
     port: (server.address() as AddressInfo).port,
-    loseAnswerTo: text =>
-      new Promise<void>(sprung => {
-        trap = { text, before: false, sprung }
-      }),
-    deliverTwice: (text, again) =>
-      new Promise<void>(sprung => {
-        trap = { text, before: false, again, sprung }
-      }),
-    loseRequest: text =>
-      new Promise<void>(sprung => {
-        trap = { text, before: true, sprung }
-      }),
+    loseAnswerTo: text => setTrap({ text, before: false }),
+    deliverTwice: (text, again) => setTrap({ text, before: false, again }),
+    loseRequest: text => setTrap({ text, before: true }),
     sever() {
       severed = true
       cutAll()
