@@ -224,6 +224,13 @@ it.each<[string, string, number, RegExp, (sessions: Manager, cookie: string) => 
     (sessions, cookie) => visitOf(sessions, cookie, { header: headers(EVIL) }).get(),
   ],
   [
+    'a request without a user that there is none',
+    'ERR_SESSION_UNAUTHENTICATED',
+    401,
+    /no user/,
+    sessions => visitOf(sessions, null).requireUser(),
+  ],
+  [
     'a password that was verified long ago within which time',
     'ERR_SESSION_NOT_FRESH',
     401,

@@ -134,7 +134,9 @@ describe('a logout', () => {
     const { sessions } = makeSessions()
     for (const value of ['a'.repeat(43), 'junk', '']) {
       const visit = visitOf(sessions, `session_id=${value}`)
-      expect(await visit.get()).toBeNull()
+      expect([await visit.get(), await visit.get()]).toEqual([null, null])
+      // Nor does it make the response a personal one.
+      expect([...visit.headers]).toEqual([['vary', 'Cookie']])
       expect(setCookies(visit)).toEqual([])
     }
   })
