@@ -25,11 +25,6 @@ describe('a visit', () => {
     expect(made.calls).toEqual(['read'])
   })
 
-  it('whose session is not asked for leaves no trace', () => {
-    const { sessions } = makeSessions()
-    expect([...visitOf(sessions, `session_id=${'a'.repeat(43)}`).headers]).toEqual([])
-  })
-
   it('says no-store for a session, also while the store is asked, and where it fails', async () => {
     const made = makeSessions()
     const { cookie } = await loggedIn(made)
