@@ -102,22 +102,6 @@ describe('another maxAge', () => {
     },
   )
 
-  it('at each request is a write at each request, of one session at a limit that ends by its absolute time', async () => {
-    const manager = { absoluteTimeout: '2h', limit: { max: 1, onLimit: 'refuse' } }
-    const { one, sessions, calls, clock, isIn } = await start(30 * MINUTE, manager)
-    const key = (await sessions.list(42n))[0]!.key
-    for (let turn = 0; turn < 22; turn += 1) {
-      calls.length = 0
-      await one.go(`/max-age?minutes=${20 + turn}`)
-      expect(calls.filter(call => call !== 'touch')).toEqual(['read', 'update'])
-      expect((await sessions.list(42n)).map(session => session.key)).toEqual([key])
-      clock.now += 5 * MINUTE
-    }
-    expect(await isIn()).toBe(true)
-    clock.now += 10 * MINUTE
-    expect(await isIn()).toBe(false)
-  })
-
   it('stays beside a parallel request that changes another key, and is that of the manager once there is none', async () => {
     const { store, sessions } = makeStore({ idleTimeout: '60m' })
     const get = () => new Promise<any>(resolve => void store.get(SID, (_: unknown, data: unknown) => resolve(data)))

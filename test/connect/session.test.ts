@@ -48,18 +48,6 @@ describe('a session', () => {
     for (const path of ['/read', '/write?key=a&value=1', '/read']) await one.go(path)
     expect(calls, 'the same value is no change').toEqual(['read', 'touch', 'read', 'read'])
   })
-
-  it('costs nothing for a visitor, unless saveUninitialized says so', async () => {
-    const quiet = await serve()
-    await quiet.browser().go('/read')
-    expect(quiet.calls).toEqual([])
-    const { browser, calls } = await serve({}, { middleware: { saveUninitialized: true } })
-    const one = browser()
-    await one.go('/read')
-    expect(calls).toEqual(['create'])
-    await one.go('/read')
-    expect(calls).toEqual(['create', 'read'])
-  })
 })
 
 describe('one store', () => {

@@ -346,13 +346,6 @@ describeEngine('chromium', 'cookies in Chromium', () => {
     ])
   })
 
-  it('a session that a test begins without a form is the cookie that it adds', async () => {
-    const { secret } = await sessions.create(ada)
-    await browser.addCookies([{ name: 'session_id', value: secret, url: at(APP) }])
-    await page.goto(at(APP))
-    expect(await who()).toBe('ada')
-  })
-
   async function inFrame(path: string): Promise<string | null> {
     await page.evaluate(
       `(() => { const f = document.createElement('iframe'); f.src = ${JSON.stringify(at(APP, path))}; document.body.append(f); return new Promise(done => { f.onload = () => done() }) })()`,

@@ -8,14 +8,6 @@ import { ada, makeSessions, visitOf } from '../support/edge-service.ts'
 const manager = () => makeSessions({ rememberFor: '30d' }).sessions
 
 describe('visit.cookies', () => {
-  it('is empty before a method, and where no cookie changes', async () => {
-    const sessions = manager()
-    const visit = visitOf(sessions)
-    expect(visit.cookies).toEqual([])
-    await visit.get()
-    expect(visit.cookies).toEqual([])
-  })
-
   it('has name, value and options of a login, as jars take them', async () => {
     const visit = visitOf(manager())
     const { secret } = await visit.logIn(ada)

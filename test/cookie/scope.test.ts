@@ -100,17 +100,6 @@ describe('after a deploy', () => {
     return { made, browse: (node: 0 | 1, page: string) => browse(jar, nodes[node], page) }
   }
 
-  it.each([
-    ['names a browser has a session at each', { name: 'sid' }, 'ada'],
-    ['prefixes a login at one ends that at the other', { hostPrefix: true }, 'nobody'],
-  ] as const)('while nodes run with different %s', async (_, cookie, before) => {
-    const { browse } = both(cookie)
-    await browse(0, 'login')
-    expect(await browse(1, '')).toBe('nobody')
-    await browse(1, 'login')
-    expect([await browse(0, ''), await browse(1, '')]).toEqual([before, 'ada'])
-  })
-
   it('while nodes of both versions run a browser stays logged in at each', async () => {
     const { made, browse } = both({ domain: 'example.com' })
     for (const node of [0, 1, 1, 0] as const) {

@@ -16,11 +16,6 @@ describe('over HTTP', () => {
     expect(calls).toEqual([])
   })
 
-  it('shows a page of another origin what it may navigate to', async () => {
-    const { send } = await serve(threeEndpoints)
-    expect((await send('/profile', { headers: other })).status).toBe(200)
-  })
-
   it('lets the service’s own pages, listed origins and programs log in', async () => {
     const { send, port } = await serve(threeEndpoints, { edge: { trustedOrigins: ['https://front.example.net'] } })
     for (const headers of [

@@ -132,12 +132,4 @@ describe('the token of a visit', () => {
     expect(keyed(session.secret, 'csrf')).not.toBe(csrfToken)
     expect(leaked(store.calls, [csrfToken, session.secret])).toBeNull()
   })
-
-  it('does not exist without a session, and begins none', async () => {
-    const { send, calls } = await service()
-    const page = await send('/')
-    expect([page.body, page.cookies]).toEqual(['null', []])
-    expect((await send('/check', check('', 'null'))).status).toBe(403)
-    expect(calls).toEqual([])
-  })
 })

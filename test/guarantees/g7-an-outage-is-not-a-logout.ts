@@ -36,7 +36,10 @@ export function anOutageIsNotALogOut({ setUp, backend: { outage } }: GuaranteeKi
               }, args)
             })
             const sessions = isSilent ? at.manager({ storeTimeout: `${seconds}s` }) : at.sessions
-            const error: SessionStoreError = await run(sessions, held).then(assert.fail, (cause: unknown) => cause)
+            const error: unknown = await run(sessions, held).then(
+              () => assert.fail(where),
+              cause => cause,
+            )
             assert.ok(error instanceof SessionStoreError, where)
             isMet &&= await done.then(
               () => true,

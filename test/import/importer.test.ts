@@ -81,11 +81,6 @@ describe('the first request with an old cookie', () => {
     expect(world.store.calls.map(({ verb }) => verb)).not.toContain('create')
   })
 
-  it('counts the age from the last visit where nothing says when the user logged in', async () => {
-    const { one } = withAda({ cookie: cookieAt(BEGIN - 50 * MINUTE) })
-    expect((await one.ask(OLD)).session?.createdAt).toBe(BEGIN - 50 * MINUTE)
-  })
-
   it('is not fresh: no password was verified here', async () => {
     const { one } = withAda()
     const { session, visit } = await one.ask(OLD)

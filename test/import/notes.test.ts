@@ -4,31 +4,18 @@ import type { SessionRecord } from 'coatcheck/custom-store'
 import { fromExpressSession, sessionImporter } from 'coatcheck/import'
 import { describe, expect, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
-import {
-  BEGIN,
-  connectSid,
-  cookieAt,
-  HOUR,
-  MINUTE,
-  OLD,
-  type Options,
-  replacement,
-  SECRET,
-  SID,
-} from '../support/old-sessions.ts'
+import { ada, BEGIN, connectSid, cookieAt, HOUR, MINUTE, OLD, SECRET, SID, withAda } from '../support/old-sessions.ts'
 import { onlyHost } from '../support/only-host.ts'
 
 const DAY = 24 * HOUR
-const ada = { userId: '42', name: 'ada' }
 
 /** A replacement with one live old session, of ada, whose old store cannot remove anything. */
-function stubborn(cookie: unknown, options: Options = {}) {
-  const world = replacement()
-  const put = (record: object = {}) => world.old.put(SID, { cookie, ...ada, ...record })
-  put()
+function stubborn(cookie: unknown) {
+  const world = withAda({ cookie })
   world.old.fault = verb => (verb === 'destroy' ? new Error('READONLY') : null)
-  return { ...world, put, one: world.node(options), two: world.node(options) }
+  return world
 }
+
 /** The notes that were written first, in their order. */
 const notesIn = ({ store }: ReturnType<typeof stubborn>) =>
   store.calls.filter(({ verb, args }) => verb === 'create' && args[0].kind === 'remember').map(({ args }) => args[0])

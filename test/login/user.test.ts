@@ -28,17 +28,6 @@ it('the text IDs 0, 00 and __proto__ are three users', async () => {
   }
 })
 
-it.each([
-  ['bigint', 0n],
-  ['number', 0],
-  ['string', '0'],
-])("at userIds: '%s' user 0 with an empty name is a user", async (userIds, id) => {
-  const { sessions } = setUp({ userIds })
-  const session = await sessions.create({ user: { id: id as never, name: '' } })
-  expect((await sessions.get(session.secret))?.user).toEqual({ id, name: '' })
-  expect(await sessions.list(id as never)).toHaveLength(1)
-})
-
 const NAME = 'user.name: expected text of at most 256 characters without NUL, got '
 const VERSION = 'user.passwordVersion: expected a whole number from 0 to 4294967295, got '
 const USER = 'user: expected { id, name, passwordVersion? }, got '

@@ -25,11 +25,6 @@ describe('a visit', () => {
     expect(made.calls).toEqual(['read'])
   })
 
-  it('whose session is not asked for leaves no trace', () => {
-    const { sessions } = makeSessions()
-    expect([...visitOf(sessions, `session_id=${'a'.repeat(43)}`).headers]).toEqual([])
-  })
-
   it('says no-store for a session, also while the store is asked, and where it fails', async () => {
     const made = makeSessions()
     const { cookie } = await loggedIn(made)
@@ -167,6 +162,18 @@ describe('a logout', () => {
     }[begin]()
     expect(jar(setCookies(visit))).toBe(`session_id=${session?.secret}`)
     expect(await visit.get()).toBe(session)
+  })
+
+  it('leaves a browser that may begin anew, also where the visit found its session ended, and began none in its place', async () => {
+    const made = makeSessions()
+    const { cookie, session } = await loggedIn(made)
+    const visit = visitOf(made.sessions, cookie)
+    await visit.get()
+    await makeSessions({ store: made.store }).sessions.destroy(session)
+    for (let times = 0; times < 2; times += 1) expect(await visit.update({ n: 1 })).toBeNull()
+    await expect(visit.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
+    await visit.logOut()
+    expect((await visit.update({ n: 1 }))?.data).toEqual({ n: 1 })
   })
 })
 

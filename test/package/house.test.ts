@@ -151,19 +151,6 @@ describe('the repository', () => {
     const tests = texts.filter(path => /^test\/.*\.ts$/.test(path))
     for (const path of tests) expect(read(path), path).not.toMatch(/\.todo\(|\.skip\.each|\bskip: true/)
   })
-
-  it('documents every environment variable that the example service reads', () => {
-    const readme = read('README.md')
-    const used = new Set(['PORT', 'HOST', 'STORE_URL'])
-    for (const path of texts.filter(file => file.startsWith('examples/server')))
-      for (const [, dotted, listed] of read(path).matchAll(
-        /process\.env\.([A-Z_]+)|\{([A-Z_,\s=\w'.:/]+)\} = process\.env/g,
-      )) {
-        if (dotted) used.add(dotted)
-        for (const [name] of (listed ?? '').matchAll(/\b[A-Z][A-Z_]+\b/g)) used.add(name)
-      }
-    for (const name of used) expect(readme, name).toContain(`\`${name}\``)
-  })
 })
 
 // What test/support/strict-expect.ts forbids.

@@ -170,14 +170,6 @@ const hide = (store: BarrierStore, run: () => unknown) =>
     return { ...((await proceed()) as object), records: [], forwards: [] }
   })
 
-it('walks again after a long walk that met nothing, and ends what had escaped it', async () => {
-  const { sessions, store, clock } = setUp()
-  const session = await sessions.create({ user })
-  hide(store, () => clock.advance(FORWARD_LIFETIME))
-  expect(await sessions.invalidateAll()).toBe(1)
-  expect(await sessions.get(session.secret)).toBeNull()
-})
-
 it('walks as often as walks are long and meet something, at the length too that a forward stands for sure', async () => {
   const { sessions, store, clock } = setUp()
   const held = [await sessions.create({ user }), await sessions.create(), await sessions.create({ user: other })]

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import type { BrowserContext } from 'playwright-core'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { PASSWORD } from '../support/example-service.ts'
-import { blocksOf, root } from '../support/pages.ts'
+import { blocksOf, read, root } from '../support/pages.ts'
 import { openBrowser, profileFolder } from '../support/services/chromium.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { below } from './dialects.ts'
@@ -38,27 +38,8 @@ const FRESH = {
 }
 `,
   'app/page.tsx': 'export default function Home() {\n  return <div>Hello world!</div>;\n}\n',
-  'tsconfig.json': JSON.stringify({
-    compilerOptions: {
-      target: 'ES2017',
-      lib: ['dom', 'dom.iterable', 'esnext'],
-      allowJs: true,
-      skipLibCheck: true,
-      strict: true,
-      noEmit: true,
-      esModuleInterop: true,
-      module: 'esnext',
-      moduleResolution: 'bundler',
-      resolveJsonModule: true,
-      isolatedModules: true,
-      jsx: 'react-jsx',
-      incremental: true,
-      plugins: [{ name: 'next' }],
-      paths: { '@/*': ['./*'] },
-    },
-    include: ['next-env.d.ts', '**/*.ts', '**/*.tsx', '.next/types/**/*.ts'],
-    exclude: ['node_modules'],
-  }),
+  // As that of the recipe, for an older target.
+  'tsconfig.json': read('examples/next/tsconfig.json').replace('ES2022', 'ES2017'),
 }
 /** The files that the page shows, by their place in the application. */
 const PASTED = blocksOf('docs/servers/next.md').map(({ markers, code }): [string, string] => [

@@ -21,7 +21,6 @@ interface Span {
   readonly attributes: Attributes
   readonly events: readonly string[]
   readonly status: { code?: number }
-  readonly nanoseconds: bigint
 }
 interface Metric {
   readonly unit: string
@@ -39,20 +38,15 @@ const attributesOf = (list: { key: string; value: Record<string, unknown> }[] = 
 class Collector {
   readonly spans: Span[] = []
   readonly metrics = new Map<string, Metric>()
-  readonly resources = new Set<unknown>()
   stop: () => unknown = () => {}
 
   async start(): Promise<string> {
     const { url, close } = await listening(async (request, response) => {
       const body: any = await json(request)
-      for (const { resource, scopeSpans } of body.resourceSpans ?? []) {
-        this.resources.add(attributesOf(resource.attributes)['service.name'])
+      for (const { scopeSpans } of body.resourceSpans ?? [])
         for (const { spans } of scopeSpans) for (const span of spans) this.#keepSpan(span)
-      }
-      for (const { resource, scopeMetrics } of body.resourceMetrics ?? []) {
-        this.resources.add(attributesOf(resource.attributes)['service.name'])
+      for (const { scopeMetrics } of body.resourceMetrics ?? [])
         for (const { metrics } of scopeMetrics) for (const metric of metrics) this.#keepMetric(metric)
-      }
       response.setHeader('Content-Type', 'application/json').end('{}')
     })
     this.stop = close
@@ -64,7 +58,6 @@ class Collector {
       ...span,
       attributes: attributesOf(span.attributes),
       events: (span.events ?? []).map(({ name }: { name: string }) => name),
-      nanoseconds: BigInt(span.endTimeUnixNano) - BigInt(span.startTimeUnixNano),
     })
   }
 
@@ -132,11 +125,8 @@ describeEngine('redis', 'the recipe for OpenTelemetry, on Redis', () => {
       ['coatcheck read', 'found'],
       ['coatcheck update', 'updated'],
     ])
-    for (const call of calls) {
+    for (const call of calls)
       expect([call.parentSpanId, call.kind, call.attributes['db.system.name']]).toEqual([request.spanId, 3, 'redis'])
-      expect(call.nanoseconds).toBeLessThanOrEqual(request.nanoseconds)
-    }
-    expect(collector.resources).toEqual(new Set(['coatcheck-example']))
   })
 
   it('notes on the span of the request what happened to its session', () => {
@@ -156,11 +146,8 @@ describeEngine('redis', 'the recipe for OpenTelemetry, on Redis', () => {
       ['GET /profile', '503'],
       ['coatcheck read', 'Error'],
     ])
-    expect(
-      JSON.stringify([collector.spans, [...collector.metrics]], (_, value) =>
-        typeof value === 'bigint' ? `${value}` : value,
-      ),
-    ).not.toMatch(/db\.internal|evil|\.env|[\w-]{43}/)
+    const told = JSON.stringify([collector.spans, [...collector.metrics]])
+    expect(told).not.toMatch(/db\.internal|evil|\.env|[\w-]{43}/)
   })
 
   it('counts lookups, touches, conflicts, events and thefts', () => {

@@ -16,17 +16,17 @@ async function sent(own: [name: string, value: string][], ask: (visit: Visit) =>
 }
 
 it.each([
-  ['no-store'],
-  ['NO-STORE'],
-  ['private, no-store'],
-  ['private,no-store'],
-  ['no-store,max-age=0'],
-  ['private, no-store , max-age=0'],
+  'no-store',
+  'NO-STORE',
+  'private, no-store',
+  'private,no-store',
+  'no-store,max-age=0',
+  'private, no-store , max-age=0',
 ])('a Cache-Control that forbids to keep the response stays: %s', async value => {
   expect((await sent([['Cache-Control', value]])).get('cache-control')).toBe(value)
 })
 
-it.each([['public, max-age=60'], ['x-no-store'], ['no-store-x, private'], ['private="no-store"'], ['no-store=1']])(
+it.each(['public, max-age=60', 'x-no-store', 'no-store-x, private', 'private="no-store"', 'no-store=1'])(
   'a Cache-Control that does not becomes no-store: %s',
   async value => {
     expect((await sent([['Cache-Control', value]])).get('cache-control')).toBe('no-store')

@@ -163,10 +163,11 @@ export const SID = 'VGhpcyBpcyBhbiBvbGQgSUQgb2YgMjQgYg'
 export const OLD = connectSid(SID)
 export const ada = { userId: '42', name: 'ada', cart: ['tea'] }
 
-/** A replacement of two nodes with one live old session, of ada, which `put` writes again. */
+/** A replacement of two nodes with one live old session, of ada, which `put` writes again, with some of it changed. */
 export function withAda(record: object = {}, options: Options = {}) {
   const world = replacement()
-  const put = () => world.old.put(SID, { cookie: cookieAt(world.clock.now), ...ada, ...record })
+  const put = (more: object = {}) =>
+    world.old.put(SID, { cookie: cookieAt(world.clock.now), ...ada, ...record, ...more })
   put()
   return { ...world, put, one: world.node(options), two: world.node(options) }
 }

@@ -1,5 +1,5 @@
 // @ts-check
-// A node of a service with open streams, one for each request for /open. STORE_URL, CHANNEL: whether it has one; EVERY, in ms.
+// A node of a service with open streams, one for each request for /open. STORE_URL; EVERY, in ms.
 import { createServer } from 'node:http'
 import { SessionManager } from 'coatcheck'
 import { postgresChannel, redisChannel, tableChannel } from '../../../examples/channels.mjs'
@@ -40,7 +40,7 @@ const CHANNELS = {
     })
   },
 }
-const channel = process.env.CHANNEL ? await CHANNELS[url.split(':')[0] ?? '']?.() : undefined
+const channel = await CHANNELS[url.split(':')[0] ?? '']?.()
 
 const { onEvent, start, watch } = watchSessions({ channel, every: Number(process.env.EVERY) })
 const sessions = new SessionManager({ store, onEvent, limit: { max: 2 }, storeTimeout: '1m' })

@@ -35,6 +35,7 @@ const refused: [string, object][] = [
   ['data.a.back: is a cycle', cycle],
   ['data.list[1]: JSON has no undefined', { list: [1, undefined] }],
   ['data.list: is an array with holes or with names', { list: sparse }],
+  ['data.list: is an array with holes or with names', { list: Object.assign(new Array(3), [1, 2]) }],
   ['data.list: is an array with holes or with names', { list: Object.assign([1], { name: 'x' }) }],
   ['data.list: is an array with holes or with names', { list: Object.assign(new Array(2), { 1: 1, name: 'x' }) }],
   ['data.list: has a key that JSON does not see', { list: Object.defineProperty([1], 'hidden', { value: 1 }) }],
@@ -72,15 +73,6 @@ it('-0 becomes 0, as JSON.stringify writes it, and an undefined member is an abs
 })
 
 it('nothing else changes without a word: what is accepted is deep-strict-equal to what comes back', () => {
-  const decorate = (value: unknown, how: number): unknown => {
-    if (!Array.isArray(value)) return value
-    if (how === 1) return Object.assign(value, { [Symbol('s')]: 1 })
-    if (how === 2) return Object.assign(value, { name: 1 })
-    if (how === 3) return Object.defineProperty(value, 'hidden', { value: 1 })
-    if (how === 4) return Object.setPrototypeOf(value, class Mine extends Array {}.prototype)
-    if (how === 5) return delete value[0] && Object.assign(value, { name: 1 })
-    return value
-  }
   const { node } = fc.letrec<{ node: unknown }>(tie => ({
     node: fc.oneof(
       { depthSize: 'medium' },
@@ -91,12 +83,12 @@ it('nothing else changes without a word: what is accepted is deep-strict-equal t
         fc.boolean(),
         fc.constant(null),
       ),
-      fc.tuple(fc.array(tie('node'), { maxLength: 4 }), fc.nat({ max: 20 })).map(([list, how]) => decorate(list, how)),
+      fc.array(tie('node'), { maxLength: 4 }),
       fc.dictionary(anyText(), tie('node'), { maxKeys: 4, noNullPrototype: true }),
       { weight: 1, arbitrary: fc.anything({ withSparseArray: true, withBoxedValues: true, values: [fc.integer()] }) },
     ),
   }))
-  let [accepted, decorated] = [0, 0]
+  let [accepted, refused] = [0, 0]
   fc.assert(
     fc.property(node, value => {
       let text: string
@@ -104,7 +96,7 @@ it('nothing else changes without a word: what is accepted is deep-strict-equal t
         text = jsonCodec.encode({ value })
       } catch (error) {
         expect(error).toBeInstanceOf(SessionError)
-        decorated += 1
+        refused += 1
         return
       }
       accepted += 1
@@ -113,7 +105,7 @@ it('nothing else changes without a word: what is accepted is deep-strict-equal t
     { numRuns: 200 },
   )
   expect(accepted).toBeGreaterThan(40)
-  expect(decorated).toBeGreaterThan(5)
+  expect(refused).toBeGreaterThan(5)
 })
 
 it('every JSON document that is an object is accepted, but for the forbidden keys', () => {
