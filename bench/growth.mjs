@@ -65,8 +65,7 @@ export async function benchGrowth(isQuick, isWritten, heading) {
     for (const row of rows) all.push({ store: String(title.split(' ')[0]), row })
   }
   /** @type {Record<string, string>} */
-  const blocks = { run: String(heading.slice(0, 2).join(' ')) }
-  blocks.table = pageTable(all)
+  const blocks = { run: heading.slice(0, 2).join(' '), table: pageTable(all) }
   console.log(`\n### Microseconds a call, at the smallest number and at the largest\n\n${blocks.table}`)
   const bytes = []
   for (const who of FOOTPRINTS)

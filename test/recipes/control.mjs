@@ -2,22 +2,10 @@
 // the file that CONTROL names says so.
 import { readFileSync } from 'node:fs'
 import process from 'node:process'
-import { setImmediate } from 'node:timers'
 import '../support/cheap-passwords.mjs'
 
-// A framework may replace the global one.
-const atEndOfTurn = setImmediate
-/** @type {{ isDown?: boolean, ahead?: number, breaks?: object } | undefined} */
-let known
-/** As the file says in this turn of the event loop: it is asked at each look at the clock. */
-const state = () => {
-  if (known === undefined)
-    atEndOfTurn(() => {
-      known = undefined
-    })
-  known ??= JSON.parse(readFileSync(`${process.env.CONTROL}`, 'utf8'))
-  return /** @type {NonNullable<typeof known>} */ (known)
-}
+/** @returns {{ isDown?: boolean, ahead?: number, breaks?: object }} */
+const state = () => JSON.parse(readFileSync(`${process.env.CONTROL}`, 'utf8'))
 
 const now = Date.now
 Date.now = () => now() + (state().ahead ?? 0)

@@ -187,6 +187,7 @@ it('respond refuses what is no Response, and can still send the cookie in one', 
 
 it.each<[method: string, given: unknown, message: RegExp]>([
   ['create', { dta: {} }, /^create: "dta" is not an option \(there are: data/],
+  ['create', ada, /^create: .*a visit starts a session with a user by logIn/],
   ['create', null, /^create: expected (an object of options|\{ data \})/],
   ['create', [], /^create: expected (an object of options|\{ data \})/],
   ['logIn', { ...ada, rember: true }, /^logIn: "rember" is not an option .* absoluteTimeout, remember\)/],
