@@ -1,14 +1,14 @@
 // Behind a real reverse proxy that ends TLS, on loopback: with its forwarded headers, and without them.
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { request } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { SessionManager } from 'coatcheck'
 import { type NodeVisitsOptions, nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { ada, answerError, jar, sender, threeEndpoints } from '../support/edge-service.ts'
+import { type Listening, listening } from '../support/listening.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { startNginx } from '../support/services/nginx.ts'
 import { type Certificate, makeCertificate } from '../support/services/tls.ts'
@@ -22,22 +22,20 @@ const HTTP_1_1 = 'proxy_http_version 1.1;'
 describeEngine('nginx', 'behind nginx', () => {
   let certificate: Certificate
   let nginx: Awaited<ReturnType<typeof startNginx>>
-  const servers: Server[] = []
+  const servers: Listening[] = []
   const sessions = new SessionManager({ store: new MemoryStore() })
   /** Ports of nginx by name. */
   let port: Record<'trusting' | 'trustingPlain' | 'naive' | 'naivePlain' | 'bare' | 'barePlain' | 'host', number>
 
   async function backend(options: NodeVisitsOptions): Promise<number> {
     const visits = nodeVisits(sessions, options)
-    const server = createServer((request, response) => {
+    const server = await listening((request, response) => {
       Promise.resolve(threeEndpoints(visits.of(request, response) as never, request, response)).catch(error =>
         answerError(response, error),
       )
     })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
     servers.push(server)
-    return (server.address() as AddressInfo).port
+    return server.port
   }
 
   beforeAll(async () => {
@@ -59,7 +57,7 @@ describeEngine('nginx', 'behind nginx', () => {
   })
   afterAll(async () => {
     await nginx?.stop()
-    for (const server of servers) server.close().closeAllConnections()
+    for (const server of servers) await server.close()
     certificate?.remove()
     await sessions.close()
   })

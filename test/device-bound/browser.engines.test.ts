@@ -1,18 +1,17 @@
 // Sessions that a real browser binds to its device: Chromium 150 registers, proves itself and is logged out, by itself.
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage } from 'node:http'
 import { deviceBound, deviceOf, deviceState } from 'coatcheck/device-bound'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import type { BrowserContext, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest'
 import { createApp } from '../../examples/server/app.mjs'
 import { openUsers } from '../../examples/server/users.mjs'
 import { barrierManagers } from '../support/barrier-managers.ts'
 import { faults } from '../support/barrier-store.ts'
 import { BOUND_COOKIE } from '../support/device-client.ts'
 import { CHEAP, PASSWORD } from '../support/example-service.ts'
+import { type Listening, listening } from '../support/listening.ts'
 import { openBrowser, profileFolder } from '../support/services/chromium.ts'
 import { DEVICE_ARGUMENTS, executablePath } from '../support/services/device-chromium.mjs'
 import { describeEngine } from '../support/services/engines.ts'
@@ -23,7 +22,7 @@ describeEngine('chromium 150', 'a session in Chromium 150', () => {
   let browser: BrowserContext
   let page: Page
   let made: ReturnType<typeof barrierManagers>
-  let server: Server
+  let server: Listening
   let url: string
   /** How far the server's clock is ahead. */
   let later = 0
@@ -45,7 +44,7 @@ describeEngine('chromium 150', 'a session in Chromium 150', () => {
     posts.length = 0
     made = barrierManagers(new MemoryStore(), { now: () => Date.now() + later })
     const visits = deviceBound(nodeVisits(made.sessions), { lifetime: '3s' })
-    server = createServer(async (request, response) => {
+    server = await listening(async (request, response) => {
       if (request.url?.startsWith('/device-session/')) posts.push(request)
       if (await visits.handled(request, response)) return
       const visit = visits.of(request, response)
@@ -64,13 +63,11 @@ describeEngine('chromium 150', 'a session in Chromium 150', () => {
         show('<p>down</p>')
       }
     })
-    await once(server.listen(0, '127.0.0.1'), 'listening')
-    url = `http://localhost:${(server.address() as AddressInfo).port}/`
+    url = `http://localhost:${server.port}/`
   })
   afterEach(async () => {
     await browser.clearCookies()
-    server.closeAllConnections()
-    server.close()
+    await server.close()
   })
 
   const visitPage = async () => {
@@ -166,18 +163,13 @@ describeEngine('chromium 150', 'a session in Chromium 150', () => {
   })
 
   it("is shown on the example's page, with the time of its binding", async () => {
-    const app = createServer(createApp({ sessions: made.sessions as any, users: await openUsers(CHEAP) }))
-    await once(app.listen(0, '127.0.0.1'), 'listening')
-    try {
-      await page.goto(`http://localhost:${(app.address() as AddressInfo).port}`)
-      await page.getByLabel('Name').fill('ada')
-      await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
-      await page.keyboard.press('Enter')
-      await page.getByText(/^Bound to this device/).waitFor()
-      expect(await page.locator('time[data-time=boundAt]').getAttribute('datetime')).toMatch(/^20/)
-    } finally {
-      app.closeAllConnections()
-      app.close()
-    }
+    const app = await listening(createApp({ sessions: made.sessions as any, users: await openUsers(CHEAP) }))
+    onTestFinished(() => void app.close())
+    await page.goto(`http://localhost:${app.port}`)
+    await page.getByLabel('Name').fill('ada')
+    await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
+    await page.keyboard.press('Enter')
+    await page.getByText(/^Bound to this device/).waitFor()
+    expect(await page.locator('time[data-time=boundAt]').getAttribute('datetime')).toMatch(/^20/)
   })
 })

@@ -27,14 +27,10 @@ const environment = (env: Readonly<Record<string, string>> = {}) => {
   return { ...rest, ...env }
 }
 
-/** Runs the command to its end, in this process. `null` for an answer: no one is there to be asked. Not read: its output is closed at once. */
+/** Runs the command to its end, in this process. No one is there to be asked. Not read: its output is closed at once. */
 export async function runCommand(
   argv: readonly string[],
-  {
-    env = {},
-    answer = null,
-    isRead = true,
-  }: { env?: Readonly<Record<string, string>>; answer?: string | null; isRead?: boolean } = {},
+  { env = {}, isRead = true }: { env?: Readonly<Record<string, string>>; isRead?: boolean } = {},
 ): Promise<Ran> {
   const written = { out: '', err: '' }
   const stream = (name: 'out' | 'err') => {
@@ -48,8 +44,7 @@ export async function runCommand(
     }
     return made as unknown as Io['stdout']
   }
-  const ask = answer === null ? null : async () => answer
-  const code = await main(argv, { stdout: stream('out'), stderr: stream('err'), env, ask })
+  const code = await main(argv, { stdout: stream('out'), stderr: stream('err'), env, ask: null })
   return { code, ...written }
 }
 
