@@ -122,8 +122,6 @@ async function startEngine(kind) {
 async function serve(peer, place) {
   const handler = await peer.make(place)
   const server = createServer(/** @type {any} */ (handler))
-  // On a busy machine a request could meet a connection in the moment in which it is closed as idle.
-  server.keepAliveTimeout = 0
   handler.attach?.(server)
   await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
   return `http://127.0.0.1:${/** @type {any} */ (server.address()).port}`

@@ -46,7 +46,8 @@ export class Browser {
     const cookie = this.#cookie
     const response = await fetch(this.#origin + path, {
       method,
-      headers: { Origin: this.#origin, ...(cookie && { Cookie: cookie }) },
+      // One connection for each: Express closes one on which an error came after the answer, as of a save that is refused.
+      headers: { Connection: 'close', Origin: this.#origin, ...(cookie && { Cookie: cookie }) },
       ...(signal && { signal }),
     })
     const body = await response.text()
