@@ -303,8 +303,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     this.#isReading = true
     try {
       const known = this.#session
-      const finding = known === undefined ? this.#find() : known
-      let found = finding instanceof Promise ? await finding : finding
+      const finding = known === undefined ? this.#find() : null
+      let found = finding === null ? (known ?? null) : await finding
       // One whose first cookie is in this response needs no touch.
       const isNew = known !== undefined && found?.secret !== this.#id
       const touching = found !== null && isUse && !isNew ? this.#touch(found) : null

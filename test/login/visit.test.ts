@@ -1,7 +1,7 @@
 // One request's handle on its session: what it reads, what it begins and ends, and what its response says.
 import { type Change, SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { ada, type Data, jar, loggedIn, makeSessions, setCookies, visitOf } from '../support/edge-service.ts'
 
 const PERSONAL = [
@@ -23,6 +23,15 @@ describe('a visit', () => {
     expect((await visit.get())?.user?.name).toBe('ada')
     expect(answers[0]).toBe(answers[1])
     expect(made.calls).toEqual(['read'])
+  })
+
+  it('finds its session where the application has put another Promise in place of the global one', async () => {
+    const made = makeSessions()
+    const { cookie } = await loggedIn(made)
+    vi.stubGlobal('Promise', class extends Promise<unknown> {})
+    onTestFinished(() => void vi.unstubAllGlobals())
+    expect((await visitOf(made.sessions, cookie).get())?.user?.name).toBe('ada')
+    expect(await visitOf(made.sessions, null).get()).toBeNull()
   })
 
   it('says no-store for a session, also while the store is asked, and where it fails', async () => {
