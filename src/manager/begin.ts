@@ -7,6 +7,7 @@ import { withCsrfToken } from '../session/csrf.ts'
 import { deriveId, newId, newSalt, newWriteId, shardOf } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
 import type { Owner } from '../session/users.ts'
+import { isThenable } from '../time/within.ts'
 import type { Context, Found } from './context.ts'
 import { withinLimit } from './limit.ts'
 import { type AnyRef, find, findCurrent, idOf } from './lookup.ts'
@@ -65,7 +66,7 @@ export async function beginInPlace(context: Context, ref: AnyRef, start: NewSess
   const id = idOf(context, ref)
   if (id === null) return begin(context, start)
   const current = findCurrent(context, ref)
-  const found = current instanceof Promise ? await current : current
+  const found = isThenable(current) ? await current : current
   let session = found === null ? null : await replaceAtLogin(context, found, start)
   let before = found?.record ?? null
   if (session === null) {

@@ -6,7 +6,7 @@ import { type AnySession, keySpaceOf, recordOf, wasFoundByOldId } from '../sessi
 import { passwordVersionOf } from '../session/users.ts'
 import type { Rule } from '../text/check-options.ts'
 import { IS_DEBUG, noSession } from '../text/debug.ts'
-import { within } from '../time/within.ts'
+import { isThenable, within } from '../time/within.ts'
 import type { Context, Found } from './context.ts'
 import { held } from './records.ts'
 
@@ -52,7 +52,7 @@ export function findCurrent(context: Context, ref: AnyRef): Found | null | Promi
 export function find(context: Context, id: string, now: number, followed = 0): Found | null | Promise<Found | null> {
   const key = context.keyOf(id)
   const reading = context.calls.read(key, context.call(now))
-  return reading instanceof Promise
+  return isThenable(reading)
     ? reading.then(read => foundIn(context, id, key, now, followed, read))
     : foundIn(context, id, key, now, followed, reading)
 }

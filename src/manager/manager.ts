@@ -22,6 +22,7 @@ import { ANONYMOUS, checkAnonymous, checkLogin, type Login, passwordVersionOf } 
 import { aFunction, checkOptions, type OptionsOf } from '../text/check-options.ts'
 import { type Duration, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
+import { isThenable } from '../time/within.ts'
 import { begin, beginInPlace, regenerate } from './begin.ts'
 import { Context, contextOf, keepContext } from './context.ts'
 import { anExcept, find, idOf, keyOfExcept, recordOfSnapshot, recordsOfUser } from './lookup.ts'
@@ -116,7 +117,7 @@ export class SessionManager<
     if (id === null) return null
     const now = context.now()
     const looking = find(context, id, now)
-    const found = looking instanceof Promise ? await looking : looking
+    const found = isThenable(looking) ? await looking : looking
     if (found !== null)
       return options?.touch === false || !isTouchNow(context, found.record, now, null)
         ? context.session(found)

@@ -1,6 +1,7 @@
 // A connection of no use is left, and the client makes a new one: its server answers READONLY (it was the primary, and
 // another one has its address now), or calls waited and nothing at all came (a firewall forgot it, a host was lost).
 import { setImmediate } from 'node:timers'
+import { isThenable } from '../../src/time/within.ts'
 import { isAnswer, NoUse, refusalOf, saysNo } from './errors.ts'
 
 /** How long calls wait at least before a silent connection is left, in ms. */
@@ -197,7 +198,7 @@ export class Connection {
     else {
       const destroyed = this.#inner.destroy!()
       // In one turn where that is possible: in another one the application may close its client.
-      const connected = destroyed instanceof Promise ? destroyed.then(this.#connect) : this.#connect()
+      const connected = isThenable(destroyed) ? destroyed.then(this.#connect) : this.#connect()
       connected.then(this.#open, () => {})
     }
   }

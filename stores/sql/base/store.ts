@@ -15,6 +15,7 @@ import {
   type Store,
   type StoreCall,
 } from '../../../src/contract/store.ts'
+import { isThenable } from '../../../src/time/within.ts'
 import type { Engine, Mode, Row, Steps, Values } from './engine.ts'
 import { changedMeanwhile, endOf, NOT_APPLIED, Refusal, retry, storeError } from './retry.ts'
 import { fromRow, isKey, recordValues, userValues } from './rows.ts'
@@ -161,7 +162,7 @@ export abstract class SqlStore implements Store {
     if (!isKey(key)) return null
     const end = endOf(deadline)
     const found = this.find(key, end)
-    return found instanceof Promise
+    return isThenable(found)
       ? found.then(row => this.#answer(row, key, now, end), ofItsOwn)
       : this.#answer(found, key, now, end)
   }

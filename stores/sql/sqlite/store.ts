@@ -1,5 +1,6 @@
 import type { StoreCall } from '../../../src/contract/store.ts'
 import { checkOptions } from '../../../src/text/check-options.ts'
+import { isThenable } from '../../../src/time/within.ts'
 import type { Row } from '../base/engine.ts'
 import { endOf, Refusal, storeError } from '../base/retry.ts'
 import { isKey } from '../base/rows.ts'
@@ -42,7 +43,7 @@ export class SqliteStore extends SqlStore {
   protected readonly find = (key: string, end: number): Row | null | Promise<Row | null> => {
     try {
       const row = this.engine.first(this.texts.read, key, end)
-      return row instanceof Promise ? row.catch(this.#failed) : row
+      return isThenable(row) ? row.catch(this.#failed) : row
     } catch (error) {
       // Rejected, not thrown: a caller looks for the errors of a read in one place.
       return Promise.reject(error).catch(this.#failed)
