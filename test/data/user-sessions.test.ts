@@ -1,5 +1,6 @@
 // updateUserSessions: the same keys for all sessions of a user, such as a role.
 import type { Session, SessionManager } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import { expect, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import { grace, other, setUp, times, user } from '../support/manager-kit.ts'
@@ -91,6 +92,19 @@ it('counts a session once that is listed under its old ID and its new one', asyn
   })
   expect(await sessions.updateUserSessions(1, admin)).toBe(2)
   for (const { data } of await sessions.list(1)) expect(data.role).toBe('admin')
+})
+
+it('sets no key in the session of another user who has logged in there meanwhile, as connect allows', async () => {
+  const { sessions, store, clock, made } = await withSessions(1)
+  const record = (await store.inner.read(made[0]!.key, { now: clock() })) as SessionRecord
+  store.next('update', async proceed => {
+    const next = { ...record, key: `${record.key.slice(0, 3)}${'x'.repeat(43)}`, userId: '2', writeId: 'another1' }
+    const forward = { salt: '', until: clock() }
+    await store.inner.replace(record.key, record.version, next, { forward }, { now: clock() })
+    return proceed()
+  })
+  expect(await sessions.updateUserSessions(1, admin)).toBe(0)
+  expect((await sessions.list(2)).map(({ data }) => data.role)).toEqual([undefined])
 })
 
 it('loses nothing of what others write beside it', async () => {
