@@ -15,7 +15,7 @@ import type { Owner } from '../session/users.ts'
 import { warnOnce } from '../text/warn-once.ts'
 import { Recent } from '../time/recent.ts'
 import { type ConnectUser, ownerOf } from './identity.ts'
-import { changeOf, hasExpired, maxAgeOf, toStore, type Values, valuesOf } from './values.ts'
+import { changeOf, hasExpired, maxAgeOf, membersOf, toStore, type Values, valuesOf } from './values.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: of any data and user IDs
 export type AnyManager = SessionManager<any, any, any>
@@ -39,8 +39,8 @@ export class Held {
   request: Values = {}
   /** Whose session the request itself has ended under this ID; `undefined` if none lived there any more. */
   ended: string | null | undefined
-  /** What was refused, and said so: express-session saves once more after the answer, where an error cuts the connection. */
-  refused: Values | null = null
+  /** The message with which its last save failed. */
+  told: unknown = null
   /** The last call of the request that saves or ends it. */
   last: Promise<unknown> = Promise.resolve()
 
@@ -110,10 +110,20 @@ export class KeptSessions {
   async save(held: Held, given: Values, byHand = false): Promise<void> {
     if (hasExpired(given)) return this.destroy(held)
     const values = toStore(given)
-    if (held.refused !== null && changeOf(values, held.refused) === null) return
-    const from = held.loaded ?? (await this.#begin(held, values, byHand))
-    const session = from && (await this.#change(held, from, values))
-    if (session !== null) held.loaded = { session, values }
+    try {
+      const from = held.loaded ?? (await this.#begin(held, values, byHand))
+      const session = from && (await this.#change(held, from, values))
+      if (session !== null) held.loaded = { session, values }
+      held.told = null
+    } catch (error) {
+      // express-session saves once more at the end of the answer, where an error cuts the connection: what the request was told
+      // before is not told there. Only Express says whether the answer has begun; elsewhere a 401 is told once, as it is final.
+      const { message, status } = membersOf(error)
+      const isAnswered = membersOf(held.request.res).headersSent ?? status === 401
+      if (isAnswered && message === held.told) return
+      held.told = message
+      throw error
+    }
   }
 
   /** Of a request that changed nothing. That the session is in use was written down when it was loaded; its cookie may be new. */
@@ -210,9 +220,7 @@ export class KeptSessions {
       const { loaded, ended } = held
       if (loaded === null || ended === userId || recordOfSnapshot(context, loaded.session).userId !== userId) continue
       const found = await find(context, loaded.session.secret, context.now())
-      if (found?.record.userId === userId) continue
-      late.refused = data
-      throw refusal(context, 'orphan')
+      if (found?.record.userId !== userId) throw refusal(context, 'orphan')
     }
     return owner
   }
