@@ -2,6 +2,7 @@
 // remember each load, so that a save writes only the keys that changed, and only if the session is still there.
 import type { SessionRecord } from '../contract/store.ts'
 import { unpackMeta } from '../data/meta.ts'
+import { membersOf } from '../import/from.ts'
 import { type Context, contextOf } from '../manager/context.ts'
 import { withinLimit } from '../manager/limit.ts'
 import { find, fromSnapshot, recordOfSnapshot } from '../manager/lookup.ts'
@@ -15,7 +16,7 @@ import type { Owner } from '../session/users.ts'
 import { warnOnce } from '../text/warn-once.ts'
 import { Recent } from '../time/recent.ts'
 import { type ConnectUser, ownerOf } from './identity.ts'
-import { changeOf, hasExpired, maxAgeOf, membersOf, toStore, type Values, valuesOf } from './values.ts'
+import { changeOf, hasExpired, maxAgeOf, toStore, type Values, valuesOf } from './values.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: of any data and user IDs
 export type AnyManager = SessionManager<any, any, any>
