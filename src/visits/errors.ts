@@ -1,5 +1,6 @@
 // Errors of a visit, with the advice of each kind of server.
 import { SessionError } from '../contract/errors.ts'
+import type { Context } from '../manager/context.ts'
 import type { SessionKey } from '../session/id.ts'
 import { warnOnce } from '../text/warn-once.ts'
 
@@ -55,21 +56,17 @@ export const wrongCsrfToken = () => new SessionError('ERR_SESSION_CSRF', "the to
 /** Longer than a handler takes from a login to its response, and short enough that the developer still watches, in ms. */
 const DELAY = 10_000
 
-/** A timer for a cookie that is not sent yet, cleared when it is: usually within milliseconds. */
+/** Calls back until it is cleared, for a cookie that is not sent yet: usually that takes milliseconds. */
 export function watchUnsent(onUnsent: () => void): NodeJS.Timeout {
-  const timer = setTimeout(onUnsent, DELAY)
+  const timer = setInterval(onUnsent, DELAY)
   // A number in browsers and workers.
   timer.unref?.()
   return timer
 }
 
 /** No response carries a cookie. An event each time, a process warning once. */
-export function reportUnsent(
-  manager: { emit(event: { type: 'unsent-cookie'; key: SessionKey }): void },
-  key: SessionKey,
-  advice: Advice,
-): void {
-  manager.emit({ type: 'unsent-cookie', key })
+export function reportUnsent(context: Context, key: SessionKey, advice: Advice): void {
+  context.emit({ type: 'unsent-cookie', key })
   const message = `a session began or got a new ID or expiry ${DELAY / 1000} seconds ago, and no response carries its cookie: ${advice.send}`
   warnOnce('COATCHECK_UNSENT_COOKIE', message)
 }

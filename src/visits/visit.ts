@@ -333,7 +333,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   async #choose(): Promise<Session<Data, Ids> | null> {
     const { id, session, isAmbiguous } = await choose(this.#sessions, this.#ids)
     this.#id = id
-    this.#isAmbiguous = isAmbiguous === true
+    this.#isAmbiguous = isAmbiguous
     if (IS_DEBUG && isAmbiguous) noSession('ambiguous cookies')
     if (isAmbiguous) this.#context.emit({ type: 'ambiguous-cookie' })
     return session
@@ -459,14 +459,14 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   }
 
   #onUnsent(): void {
-    this.#stopWatching()
     // The handler may still answer, or throw.
-    if (this.#request.isPending?.()) this.#unsent = watchUnsent(this.#onUnsent.bind(this))
-    else if (this.#session) reportUnsent(this.#context, this.#session.key, this.#setup.advice)
+    if (this.#request.isPending?.()) return
+    this.#stopWatching()
+    if (this.#session) reportUnsent(this.#context, this.#session.key, this.#setup.advice)
   }
 
   #stopWatching(): void {
-    if (this.#unsent !== null) clearTimeout(this.#unsent)
+    if (this.#unsent !== null) clearInterval(this.#unsent)
     this.#unsent = null
   }
 
