@@ -39,8 +39,8 @@ export class Held {
   request: Values = {}
   /** Whose session the request itself has ended under this ID; `undefined` if none lived there any more. */
   ended: string | null | undefined
-  /** The message with which its last save failed. */
-  told: unknown = null
+  /** The error with which its last save failed. */
+  failed: Values = {}
   /** The last call of the request that saves or ends it. */
   last: Promise<unknown> = Promise.resolve()
 
@@ -114,15 +114,14 @@ export class KeptSessions {
       const from = held.loaded ?? (await this.#begin(held, values, byHand))
       const session = from && (await this.#change(held, from, values))
       if (session !== null) held.loaded = { session, values }
-      held.told = null
+      held.failed = {}
     } catch (error) {
       // express-session saves once more at the end of the answer, where an error cuts the connection: what the request was told
       // before is not told there. Only Express says whether the answer has begun; elsewhere a 401 is told once, as it is final.
-      const { message, status } = membersOf(error)
-      const isAnswered = membersOf(held.request.res).headersSent ?? status === 401
-      if (isAnswered && message === held.told) return
-      held.told = message
-      throw error
+      const before = held.failed
+      held.failed = membersOf(error)
+      const isAnswered = membersOf(held.request.res).headersSent ?? held.failed.status === 401
+      if (!isAnswered || held.failed.message !== before.message) throw error
     }
   }
 
@@ -163,7 +162,9 @@ export class KeptSessions {
     this.#checkNew(held.sid)
     const session = await this.insert(held, values, !byHand)
     if (session === 'collision') {
-      const there = byHand ? await this.load(held.sid) : null
+      // By hand, or by a save of this request whose answer was lost.
+      const mayBeOurs = byHand || held.failed.outcome === 'unknown'
+      const there = mayBeOurs ? await this.load(held.sid) : null
       // A note says that it has ended.
       if (there !== null || (await context.storedRecord(key))?.kind === 'remember') return there
     }
