@@ -1,4 +1,4 @@
-// Errors of a visit, with the advice of each kind of server.
+// Errors of a visit that several places throw or that give the advice of a server, and its warnings.
 import { SessionError } from '../contract/errors.ts'
 import type { Context } from '../manager/context.ts'
 import type { SessionKey } from '../session/id.ts'
@@ -14,12 +14,6 @@ export interface Advice {
   readonly send?: string
 }
 
-export const crossOrigin = () =>
-  new SessionError(
-    'ERR_SESSION_CROSS_ORIGIN',
-    'cross-origin request refused; to allow this origin, add it to `trustedOrigins` (and for `Origin: null`: the page was sent with `Referrer-Policy: no-referrer`; send `same-origin`)',
-  )
-
 /** A warning of the process says it too, once: an application may answer with the code alone. */
 export function insecure(advice: Advice): SessionError {
   const message = `this request did not come over HTTPS; ${advice.insecure}, or to do without HTTPS set \`cookie: { secure: false }\``
@@ -33,24 +27,11 @@ export const headersSent = () =>
     'cannot set the session cookie: the response headers were already sent (or there is no response)',
   )
 
-export const unauthenticated = () => new SessionError('ERR_SESSION_UNAUTHENTICATED', 'no user is logged in')
-
-export const notFresh = (within: string) =>
-  new SessionError('ERR_SESSION_NOT_FRESH', `this needs a password that was checked at most ${within} ago`)
-
-export const concurrentLogin = () =>
-  new SessionError(
-    'ERR_SESSION_CONFLICT',
-    'another request from this browser logged in or out at the same time, so no new session was created',
-  )
-
 export const tooManyCookies = (name: string) =>
   new SessionError(
     'ERR_SESSION_CONFLICT',
     `more than four cookies named ${name} came with this logout; what the first four lead to has ended, the others may live (\`hostPrefix: true\` keeps other hosts from planting cookies)`,
   )
-
-export const wrongCsrfToken = () => new SessionError('ERR_SESSION_CSRF', "the token is missing, or not this session's")
 
 // These failures leave no trace: the login answered 200, and the browser is not logged in. So we warn the developer.
 /** Longer than a handler takes from a login to its response, and short enough that the developer still watches, in ms. */

@@ -70,7 +70,7 @@ export const answerBy = <T>(end: number, ask: Ask<T>, late: () => Refusal): Prom
 /** The message is neutral, since it may reach a client; the driver's error is the cause. */
 export function storeError(operation: StoreOperation, error: unknown, failure: Failure): SessionStoreError {
   const outcome = isReading(operation) ? 'not-applied' : failure.outcome
-  return new SessionStoreError(operation, outcome, `the session store failed in ${operation}`, {
+  return new SessionStoreError(operation, outcome, `${operation}: the store failed`, {
     cause: causeOf(error, failure),
   })
 }
