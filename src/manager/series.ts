@@ -81,8 +81,10 @@ export async function readSeries(context: Context, key: string): Promise<FoundSe
   if (!(expiresAt > context.now())) return null
   const series = parseSeries(record.data)
   if (series !== null && context.userIdOf(record) !== null) return { record: { ...record, expiresAt }, series }
-  await context.calls.delete(key, context.call())
-  context.emit({ type: 'corrupt-record', key: key as SessionKey, cause: 'not a remember-me series' })
+  // One whose user ID is of another kind stays, as a session does: `userIds` may be wrong in this deployment alone.
+  if (series === null) await context.calls.delete(key, context.call())
+  const cause = series === null ? 'not a remember-me series' : `user ID is not of kind '${context.options.userIds}'`
+  context.emit({ type: 'corrupt-record', key: key as SessionKey, cause })
   return null
 }
 

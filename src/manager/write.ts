@@ -180,10 +180,11 @@ export async function takeKey(
  * then, or `null` if it is gone.
  */
 export async function writeRecord(context: Context, record: SessionRecord, keys: object): Promise<string | null> {
-  // By its key: the forward of any new ID is followed, not only of those in their grace.
+  // By its key: the forward of any new ID is followed, not only of those in their grace. If another user has logged in there,
+  // as `coatcheck/connect` allows, this user's session has ended.
   const findAgain = async (found: Found) => {
     const latest = await context.storedRecord(found.record.key)
-    return latest === null ? null : { ...found, record: latest }
+    return latest?.userId === record.userId ? { ...found, record: latest } : null
   }
   const written = await edit(
     context,

@@ -185,11 +185,10 @@ function refuse(expected: string, value: unknown): never {
 
 // `BigInt()` alone would take '', '0x10' and ' 12' for numbers: the pattern and the range decide.
 const bigint: UserIdFormat<'bigint'> = {
-  toText(value) {
-    if (isU64(value)) return value.toString()
-    if (isSafeId(value)) return `${value}`
-    return refuse('a bigint from 0n to 18446744073709551615n (or a safe integer)', value)
-  },
+  toText: value =>
+    isU64(value) || isSafeId(value)
+      ? `${value}`
+      : refuse('a bigint from 0n to 18446744073709551615n (or a safe integer)', value),
   fromText(text) {
     if (!DECIMAL.test(text)) return null
     const value = BigInt(text)

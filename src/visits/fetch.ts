@@ -6,7 +6,7 @@ import { quote } from '../text/quote.ts'
 import type { CookieOptions } from './cookie.ts'
 import { isSafe } from './cross-origin.ts'
 import type { Advice } from './errors.ts'
-import { FetchHead, isHandshake, writeRules } from './head.ts'
+import { headersOf, isHandshake } from './head.ts'
 import { isForwardedLocally, isLocalHost, type SecureOptions } from './secure.ts'
 import { setUp, type VisitOptions, type VisitsSetup } from './setup.ts'
 import type { Visit as PublicVisit, VisitRequest } from './types.ts'
@@ -167,8 +167,7 @@ class ResponseVisit<Data extends object, Ids extends UserIds, Input extends obje
     if (response.status < 200) return response
     const rules = this.finalRules()
     if (rules.vary.length === 0) return response
-    const headers = new Headers(response.headers)
-    writeRules(rules, new FetchHead(headers))
+    const headers = headersOf(rules, response.headers)
     return new Response(response.body, { status: response.status, statusText: response.statusText, headers })
   }
 

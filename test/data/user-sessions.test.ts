@@ -1,6 +1,7 @@
 // updateUserSessions: the same keys for all sessions of a user, such as a role.
 import type { Session, SessionManager } from 'coatcheck'
-import { expect, it } from 'vitest'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import { grace, other, setUp, times, user } from '../support/manager-kit.ts'
 import { MINUTE } from '../support/test-clock.ts'
@@ -42,6 +43,27 @@ it('costs one list, and a write for each session', async () => {
   store.reset()
   expect(await sessions.updateUserSessions(2, admin)).toBe(0)
   expect(store.counts()).toEqual({ listUser: 1 })
+})
+
+it('asks a bounded number of times where the session gets a new ID before each attempt', async () => {
+  vi.spyOn(Math, 'random').mockReturnValue(0) // no waits between the attempts
+  onTestFinished(() => void vi.restoreAllMocks())
+  const { sessions, store, manager, made } = await withSessions(1, { idleTimeout: '2h' })
+  const node = manager() // another process: its writers and ours do not take turns
+  let last: Session | null = made[0]!
+  const refused: string[] = []
+  store.every('update', async proceed => {
+    const next = await node.regenerate(last).catch(error => void refused.push(error.code))
+    last = next ?? last
+    return proceed()
+  })
+  expect(await sessions.updateUserSessions(1, admin)).toBe(1)
+  const { read = 0, ...others } = store.counts()
+  // The node asks once more than it gets, and is refused before it writes.
+  expect(others).toEqual({ listUser: 1, update: 33, replace: 32 })
+  expect(refused).toEqual(['ERR_SESSION_CONFLICT'])
+  expect(read).toBeLessThanOrEqual(65)
+  expect((await manager().get(last.secret))?.data.role).toBe('admin')
 })
 
 type Renewal = (sessions: SessionManager, session: any) => Promise<any>
@@ -91,6 +113,19 @@ it('counts a session once that is listed under its old ID and its new one', asyn
   })
   expect(await sessions.updateUserSessions(1, admin)).toBe(2)
   for (const { data } of await sessions.list(1)) expect(data.role).toBe('admin')
+})
+
+it('sets no key in the session of another user who has logged in there meanwhile, as connect allows', async () => {
+  const { sessions, store, clock, made } = await withSessions(1)
+  const record = (await store.inner.read(made[0]!.key, { now: clock() })) as SessionRecord
+  store.next('update', async proceed => {
+    const next = { ...record, key: `${record.key.slice(0, 3)}${'x'.repeat(43)}`, userId: '2', writeId: 'another1' }
+    const forward = { salt: '', until: clock() }
+    await store.inner.replace(record.key, record.version, next, { forward }, { now: clock() })
+    return proceed()
+  })
+  expect(await sessions.updateUserSessions(1, admin)).toBe(0)
+  expect((await sessions.list(2)).map(({ data }) => data.role)).toEqual([undefined])
 })
 
 it('loses nothing of what others write beside it', async () => {
