@@ -2,6 +2,7 @@
 // remember each load, so that a save writes only the keys that changed, and only if the session is still there.
 import type { SessionRecord } from '../contract/store.ts'
 import { unpackMeta } from '../data/meta.ts'
+import { membersOf } from '../import/from.ts'
 import { type Context, contextOf } from '../manager/context.ts'
 import { withinLimit } from '../manager/limit.ts'
 import { find, fromSnapshot, recordOfSnapshot } from '../manager/lookup.ts'
@@ -15,7 +16,7 @@ import type { Owner } from '../session/users.ts'
 import { warnOnce } from '../text/warn-once.ts'
 import { Recent } from '../time/recent.ts'
 import { type ConnectUser, ownerOf } from './identity.ts'
-import { changeOf, hasExpired, maxAgeOf, membersOf, toStore, type Values, valuesOf } from './values.ts'
+import { changeOf, hasExpired, maxAgeOf, toStore, type Values, valuesOf } from './values.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: of any data and user IDs
 export type AnyManager = SessionManager<any, any, any>
@@ -39,6 +40,8 @@ export class Held {
   request: Values = {}
   /** Whose session the request itself has ended under this ID; `undefined` if none lived there any more. */
   ended: string | null | undefined
+  /** Whether its answer had begun before its last call. */
+  isStreamed = false
   /** The error with which its last save failed. */
   failed: Values = {}
   /** The last call of the request that saves or ends it. */
@@ -116,12 +119,12 @@ export class KeptSessions {
       if (session !== null) held.loaded = { session, values }
       held.failed = {}
     } catch (error) {
-      // express-session saves once more at the end of the answer, where an error cuts the connection: what the request was told
-      // before is not told there. Only Express says whether the answer has begun; elsewhere a 401 is told once, as it is final.
+      // express-session begins the answer and saves once more at its end, where an error cuts the connection: what the request
+      // was told before is not told there. Only Express says whether it has begun; elsewhere a 401 is told once, as it is final.
       const before = held.failed
       held.failed = membersOf(error)
       const isAnswered = membersOf(held.request.res).headersSent ?? held.failed.status === 401
-      if (!isAnswered || held.failed.message !== before.message) throw error
+      if (!isAnswered || held.isStreamed || held.failed.message !== before.message) throw error
     }
   }
 

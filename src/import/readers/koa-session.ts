@@ -1,6 +1,6 @@
-import { checkOptions, type OptionsOf } from '../../text/check-options.ts'
+import type { OptionsOf } from '../../text/check-options.ts'
 import { instant, isObject, lastUse, type OldCookie, type OldSession, type OldSessions } from '../from.ts'
-import { aCookie, aSecret, aStore } from './callback-store.ts'
+import { aCookie, aSecret, aStore, checkReader } from './callback-store.ts'
 import { heldIn, keygripCookie } from './keygrip.ts'
 import type { Secret } from './signature.ts'
 
@@ -22,7 +22,6 @@ export interface FromKoaSessionOptions {
 
 const OPTIONS: OptionsOf<FromKoaSessionOptions> = {
   where: 'fromKoaSession',
-  prefix: 'fromKoaSession: ',
   required: ['keys'],
   hints: { key: 'it is called cookie', secret: "they are called keys, as Koa's app.keys" },
   rules: { keys: aSecret, store: aStore, cookie: aCookie },
@@ -44,7 +43,7 @@ function sessionFrom<T>(content: unknown): OldSession<T> | null {
  * @throws TypeError that names the option
  */
 export function fromKoaSession<T = Record<string, unknown>>(options: FromKoaSessionOptions): OldSessions<T> {
-  checkOptions(OPTIONS, options)
+  checkReader(OPTIONS, options)
   const { store, cookie = 'koa.sess', keys } = options
   return {
     ...keygripCookie(cookie, keys),

@@ -1,7 +1,7 @@
 import { hkdfSync } from 'node:crypto'
-import { checkOptions, type OptionsOf, rule } from '../../text/check-options.ts'
-import { instant, isObject, nameOf, type OldCookie, type OldSessions } from '../from.ts'
-import { aCookie, aSecret } from './callback-store.ts'
+import type { OptionsOf } from '../../text/check-options.ts'
+import { instant, nameOf, type OldCookie, type OldSessions } from '../from.ts'
+import { aCookie, aSecret, checkReader, withMethods } from './callback-store.ts'
 import { decrypt } from './jwe.ts'
 import { decoded, type Secret, secretsFrom } from './signature.ts'
 
@@ -29,14 +29,10 @@ export interface FromNextAuthOptions<T> {
 
 const OPTIONS: OptionsOf<FromNextAuthOptions<unknown>> = {
   where: 'fromNextAuth',
-  prefix: 'fromNextAuth: ',
   required: ['cookie'],
   rules: {
     cookie: aCookie,
-    adapter: rule(
-      'an adapter with getSessionAndUser(token)',
-      value => typeof (isObject(value) && value.getSessionAndUser) === 'function',
-    ),
+    adapter: withMethods('an adapter with getSessionAndUser(token)', 'getSessionAndUser'),
     secret: aSecret,
   },
 }
@@ -100,7 +96,7 @@ export function fromNextAuth<T = NextAuthToken>(
   options: FromNextAuthOptions<never> & { secret: Secret | readonly Secret[] },
 ): OldSessions<T>
 export function fromNextAuth<T extends { session: unknown }>(options: FromNextAuthOptions<T>): OldSessions<T> {
-  checkOptions(OPTIONS, options)
+  checkReader(OPTIONS, options)
   const { cookie, adapter, secret } = options
   if ((adapter === undefined) === (secret === undefined))
     throw new TypeError("fromNextAuth: expected adapter (strategy 'database') or secret (strategy 'jwt'), one of both")
