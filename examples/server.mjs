@@ -16,7 +16,7 @@ const { PORT = '3000', HOST = '127.0.0.1', STORE_URL = 'memory:', COOKIE_SECURE 
  * @param {import('coatcheck').SessionEvent<'bigint'>} event
  */
 function report(event) {
-  if (event.type === 'store-error') console.error(`store: ${event.error.message}`)
+  if (event.type === 'store-error') console.error('store:', event.error)
   else if (event.type === 'remember-theft') console.error(`a remember token was used twice: series ${event.key} ended`)
   else if (event.type === 'corrupt-record') console.error(`record ${event.key} was corrupt: ${event.cause}`)
 }

@@ -45,7 +45,7 @@ app.post('/logout-everywhere', (request, response, next) => {
 /** @type {express.ErrorRequestHandler} */
 const answerErrors = (error, request, response, _next) => {
   if (response.headersSent) return console.error(error) // express-session tells of a failed touch beside the answer
-  Reflect.deleteProperty(request, 'session') // else it is saved beside this answer, and cuts the connection if that fails too
+  Reflect.deleteProperty(request, 'session') // else it is saved once more, and this answer waits for that
   // Our errors and those of body parsers have `expose`; others' may name hosts and keys.
   const { expose, status, message } = error
   const code = typeof expose === 'boolean' && Number.isInteger(status) ? status : 500

@@ -1,9 +1,10 @@
 // Who is logged in, as the data of a session says it.
+import { membersOf } from '../import/from.ts'
 import type { Context } from '../manager/context.ts'
 import { ANONYMOUS, type Owner, USER_ID_FORMATS, type UserIdInput, type UserIds } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
 import { warnOnce } from '../text/warn-once.ts'
-import { membersOf, type Values } from './values.ts'
+import type { Values } from './values.ts'
 
 /** Who is logged in, as the data of a session says it. */
 export interface ConnectUser<Ids extends UserIds = UserIds> {

@@ -2,6 +2,7 @@
 // remember each load, so that a save writes only the keys that changed, and only if the session is still there.
 import type { SessionRecord } from '../contract/store.ts'
 import { unpackMeta } from '../data/meta.ts'
+import { membersOf } from '../import/from.ts'
 import { type Context, contextOf } from '../manager/context.ts'
 import { withinLimit } from '../manager/limit.ts'
 import { find, fromSnapshot, recordOfSnapshot } from '../manager/lookup.ts'
@@ -39,8 +40,10 @@ export class Held {
   request: Values = {}
   /** Whose session the request itself has ended under this ID; `undefined` if none lived there any more. */
   ended: string | null | undefined
-  /** What was refused, and said so: express-session saves once more after the answer, where an error cuts the connection. */
-  refused: Values | null = null
+  /** Whether its answer had begun before its last call. */
+  isStreamed = false
+  /** The error with which its last save failed. */
+  failed: Values = {}
   /** The last call of the request that saves or ends it. */
   last: Promise<unknown> = Promise.resolve()
 
@@ -110,10 +113,19 @@ export class KeptSessions {
   async save(held: Held, given: Values, byHand = false): Promise<void> {
     if (hasExpired(given)) return this.destroy(held)
     const values = toStore(given)
-    if (held.refused !== null && changeOf(values, held.refused) === null) return
-    const from = held.loaded ?? (await this.#begin(held, values, byHand))
-    const session = from && (await this.#change(held, from, values))
-    if (session !== null) held.loaded = { session, values }
+    try {
+      const from = held.loaded ?? (await this.#begin(held, values, byHand))
+      const session = from && (await this.#change(held, from, values))
+      if (session !== null) held.loaded = { session, values }
+      held.failed = {}
+    } catch (error) {
+      // express-session begins the answer and saves once more at its end, where an error cuts the connection: what the request
+      // was told before is not told there. Only Express says whether it has begun; elsewhere a 401 is told once, as it is final.
+      const before = held.failed
+      held.failed = membersOf(error)
+      const isAnswered = membersOf(held.request.res).headersSent ?? held.failed.status === 401
+      if (!isAnswered || held.isStreamed || held.failed.message !== before.message) throw error
+    }
   }
 
   /** Of a request that changed nothing. That the session is in use was written down when it was loaded; its cookie may be new. */
@@ -153,7 +165,9 @@ export class KeptSessions {
     this.#checkNew(held.sid)
     const session = await this.insert(held, values, !byHand)
     if (session === 'collision') {
-      const there = byHand ? await this.load(held.sid) : null
+      // By hand, or by a save of this request whose answer was lost.
+      const mayBeOurs = byHand || held.failed.outcome === 'unknown'
+      const there = mayBeOurs ? await this.load(held.sid) : null
       // A note says that it has ended.
       if (there !== null || (await context.storedRecord(key))?.kind === 'remember') return there
     }
@@ -210,9 +224,7 @@ export class KeptSessions {
       const { loaded, ended } = held
       if (loaded === null || ended === userId || recordOfSnapshot(context, loaded.session).userId !== userId) continue
       const found = await find(context, loaded.session.secret, context.now())
-      if (found?.record.userId === userId) continue
-      late.refused = data
-      throw refusal(context, 'orphan')
+      if (found?.record.userId !== userId) throw refusal(context, 'orphan')
     }
     return owner
   }

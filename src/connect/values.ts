@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { SessionError } from '../contract/errors.ts'
 import { copyPlain } from '../data/plain.ts'
-import { isObject } from '../import/from.ts'
+import { isObject, membersOf } from '../import/from.ts'
 import { quote } from '../text/quote.ts'
 
 export type Values = Record<string, unknown>
@@ -32,8 +32,6 @@ export function changeOf(now: Values, before: Values): Values | null {
   const changed = Object.keys({ ...before, ...now }).filter(key => !isDeepStrictEqual(now[key], before[key]))
   return changed.length === 0 ? null : Object.fromEntries(changed.map(key => [key, now[key]]))
 }
-
-export const membersOf = (value: unknown): Values => (isObject(value) ? value : {})
 
 /** Whether the middleware wants a session to be over, by its own clock. */
 export function hasExpired({ cookie }: Values): boolean {

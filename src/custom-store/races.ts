@@ -334,11 +334,12 @@ const counting: readonly Case[] = rules({
   async 'counts to 100 in 100 parallel increments'(kit) {
     const record = await kit.put({ data: '0' })
     await all(100, async () => {
-      for (;;) {
+      for (let conflicts = 0; ; conflicts += 1) {
         const begun = performance.now()
         const found = await kit.find(record.key)
         assert.ok(found !== null)
-        assert.ok(Date.now() < kit.now + 25_000, 'the conflicts do not end')
+        // One for each write of another. Twice as many for a store that says so of writes that failed as well.
+        assert.ok(conflicts <= 200, 'the conflicts do not end')
         const change = kit.change({ data: String(Number(found.data) + 1) })
         if ((await kit.store.update(record.key, found.version, change, kit.call)) === 'updated') return
         // With a store that takes longer, writers that came back sooner would all meet again, and one of them win.

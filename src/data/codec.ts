@@ -61,15 +61,12 @@ function check(value: unknown, path: string, ancestors: object[]): void {
   if (isArray && !isDense(object, keys)) refuse(path, 'is an array with holes or with names')
   if (Object.getOwnPropertyNames(object).length > keys.length + (isArray ? 1 : 0))
     refuse(path, 'has a key that JSON does not see')
-  if (isArray) {
-    for (let index = 0; index < object.length; index += 1) check(object[index], `${path}[${index}]`, ancestors)
-  } else {
-    for (const key of keys) {
-      if (FORBIDDEN_KEYS.has(key)) refuse(step(path, key), 'this key is not accepted (prototype pollution)')
-      const member = (object as Record<string, unknown>)[key]
-      // An optional property that is undefined is an absent one, as in TypeScript and in JSON.
-      if (member !== undefined) check(member, step(path, key), ancestors)
-    }
+  for (const key of keys) {
+    const at = isArray ? `${path}[${key}]` : step(path, key)
+    if (FORBIDDEN_KEYS.has(key)) refuse(at, 'this key is not accepted (prototype pollution)')
+    const member = (object as Record<string, unknown>)[key]
+    // An optional property that is undefined is an absent one, as in TypeScript and in JSON.
+    if (isArray || member !== undefined) check(member, at, ancestors)
   }
   ancestors.pop()
 }

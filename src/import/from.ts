@@ -67,14 +67,8 @@ const DIGITS = /^\d{1,16}$/
 export function instant(name: string, value: unknown): number | null {
   if (value === undefined || value === null) return null
   const text = String(value)
-  const isEpoch = typeof value === 'number' || typeof value === 'bigint' || DIGITS.test(text)
-  const ms = isEpoch
-    ? Number(value)
-    : value instanceof Date
-      ? value.getTime()
-      : ZONED.test(text)
-        ? Date.parse(text)
-        : NaN
+  const isNumber = ['number', 'bigint'].includes(typeof value) || value instanceof Date || DIGITS.test(text)
+  const ms = isNumber ? Number(value) : ZONED.test(text) ? Date.parse(text) : NaN
   if (Number.isFinite(ms)) return Math.floor(ms)
   throw new TypeError(
     `sessionImporter: ${name}: expected a Date, epoch milliseconds, or text with a time zone, got ${quote(value)}`,
@@ -102,3 +96,6 @@ export function answerOf(call: (callback: (error: unknown, value?: unknown) => v
 
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Of anything else there are none. */
+export const membersOf = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {})

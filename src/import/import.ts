@@ -27,16 +27,17 @@ type OldId = Required<OldSessionId>
 /** Where an old cookie leads: to this ID, nowhere any more (`OVER`), or to nothing of ours. */
 type Lead = SessionId | typeof OVER | undefined
 
-export class Import<Data extends object, Ids extends UserIds, Input extends object> {
+/** Knows no types of data and user IDs: the importer adds them. */
+export class Import {
   readonly #context: Context
   readonly #notes: Notes
-  readonly #options: SessionImporterOptions<Data, Ids, Input>
+  readonly #options: SessionImporterOptions
   /** Whether old cookies were of no more use, for five minutes. */
   readonly #spent = new Recent<boolean>(5 * 60_000)
   /** Requests of one browser in this process share one look. */
   readonly #underWay = new Map<string, Promise<Lead>>()
 
-  constructor(context: Context, source: string, options: SessionImporterOptions<Data, Ids, Input>) {
+  constructor(context: Context, source: string, options: SessionImporterOptions) {
     this.#context = context
     this.#notes = new Notes(source)
     this.#options = options
@@ -87,7 +88,7 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
     return isSpent
   }
 
-  endUser(userId: UserIdInput<Ids>): Promise<void> {
+  endUser(userId: UserIdInput<UserIds>): Promise<void> {
     return this.#notes.endUser(this.#context.begin(), this.#context.users.toText(userId))
   }
 
@@ -113,8 +114,6 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
     const { calls, deadline } = context
     const asked = (async () => this.#options.toLogin(found.data, found))()
     const login = await within(deadline, asked, {
-      accept: answer => answer,
-      failed: cause => cause,
       late: () => calls.fail('read', 'not-applied', 'read: toLogin did not answer within storeTimeout'),
     })
     if (login === null || login === undefined) return undefined
@@ -156,15 +155,10 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
   }
 
   /** The session that takes the old one's place; `null` if it would have expired already. */
-  #beginningOf(
-    context: Context,
-    { secret }: OldId,
-    given: OldLogin<Data, Ids, Input> | OldVisitor<Input>,
-    old: OldSession,
-  ) {
+  #beginningOf(context: Context, { secret }: OldId, given: OldLogin | OldVisitor, old: OldSession) {
     if (!isObject(given) || !('user' in given || 'data' in given))
       throw new TypeError(`toLogin: expected { user: { id, name }, data }, { data } or null, got ${quote(given)}`)
-    const { createdAt: said, verifiedAt = null, ...rest } = given as OldLogin<Data, Ids, Input>
+    const { createdAt: said, verifiedAt = null, ...rest } = given as OldLogin
     const login = { ...rest, verifiedAt }
     const isVisitor = !('user' in given)
     if (isVisitor) checkAnonymous(rest, 'toLogin')

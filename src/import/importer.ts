@@ -14,8 +14,6 @@ import { OVER } from './notes.ts'
 import { OldCookies } from './old-cookies.ts'
 import { OPTIONS, type SessionImporterOptions } from './options.ts'
 
-type OldIds = readonly Required<OldSessionId>[]
-
 /** A middleware for Express and Connect; raw node:http calls it by hand. */
 export type ImportMiddleware = (
   request: { headers: { cookie?: string | undefined } },
@@ -48,14 +46,14 @@ export class SessionImporter<
 > {
   readonly #sessions: SessionManager<Data, Ids, Input>
   readonly #cookies: OldCookies
-  readonly #imports: Import<Data, Ids, Input>
+  readonly #imports: Import
 
   constructor(sessions: SessionManager<Data, Ids, Input>, options: SessionImporterOptions<Data, Ids, Input>) {
     const context = contextOf(sessions)
     checkOptions(OPTIONS as OptionsOf<typeof options>, options)
     this.#sessions = sessions
     this.#cookies = new OldCookies(options.from as OldSessions<never>)
-    this.#imports = new Import(context, this.#cookies.name, options)
+    this.#imports = new Import(context, this.#cookies.name, options as never)
   }
 
   /**
@@ -101,8 +99,9 @@ export class SessionImporter<
     const old = this.#cookies.in(cookie)
     if (old.length === 0) return { visit: open(cookie), setCookie: [] }
     const ours = new SessionCookie(options.cookie)
-    const { header, isSpent } = await this.#exchange(old, cookie, ours)
-    const visit = open(header)
+    const { id, isSpent = false } = await this.#exchange(old, ours.candidates(cookie))
+    const header = [cookie ?? []].flat().join('; ')
+    const visit = open(id ? withCookies(header, [{ name: ours.name, value: id }]) : cookie)
     visit.onLeave(() => eachWrite(old, each => this.#imports.end(each)))
     // The look makes the response vary with the cookie: a cache must not remove the cookies of other visitors.
     const answer: unknown = isSpent && (await visit.get({ touch: false }).catch((error: unknown) => error))
@@ -122,29 +121,25 @@ export class SessionImporter<
     return this.#sessions.invalidateUser(userId, options)
   }
 
-  /** The header as if the request had come with our cookie, or as it was; and whether the old cookies are of no more use. */
-  async #exchange<Header extends VisitRequest['cookie']>(
-    old: OldIds,
-    cookie: Header,
-    ours: SessionCookie,
-  ): Promise<{ header: Header | string; isSpent: boolean }> {
-    const asItWas = { header: cookie, isSpent: false }
-    const spent = async () => ({ header: cookie, isSpent: await this.#imports.areSpent(old) })
+  /** The ID of our session to which the old cookies lead, if they do; or whether they are of no more use. */
+  async #exchange(
+    old: readonly Required<OldSessionId>[],
+    candidates: readonly string[],
+  ): Promise<{ readonly id?: string | null | undefined; readonly isSpent?: boolean }> {
+    const spent = async () => ({ isSpent: await this.#imports.areSpent(old) })
     const refuse = () => {
       this.#sessions.options.onEvent({ type: 'ambiguous-cookie' })
-      return asItWas
+      return {}
     }
-    const own = await choose(this.#sessions, ours.candidates(cookie))
+    const own = await choose(this.#sessions, candidates)
     // The visit tells of them.
-    if (own.isAmbiguous) return asItWas
+    if (own.isAmbiguous) return {}
     if (own.session !== null) return spent()
     if (old.length > MOST_VALUES) return refuse()
     const leads = await Promise.all(old.map(each => this.#imports.take(each)))
     const ids = leads.filter(lead => typeof lead === 'string')
     const { id, isAmbiguous } = ids.length > 1 ? await choose(this.#sessions, ids) : { id: ids[0], isAmbiguous: false }
     if (isAmbiguous) return refuse()
-    if (!id) return leads.includes(OVER) ? spent() : asItWas
-    const header = [cookie ?? []].flat().join('; ')
-    return { header: withCookies(header, [{ name: ours.name, value: id }]), isSpent: false }
+    return !id && leads.includes(OVER) ? spent() : { id }
   }
 }

@@ -34,7 +34,6 @@ export function askOldStore<V>(
   const fail = (what: string, options?: { cause: unknown }) =>
     calls.fail(operation, outcome, `${operation}: the store of the old sessions ${what}`, options)
   return within(deadline, run(), {
-    accept: answer => answer,
     failed: cause => fail('failed', { cause: cause && bareError(cause, text => text.replaceAll(id, '…')) }),
     late: () => fail('did not answer within storeTimeout'),
   })

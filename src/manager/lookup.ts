@@ -122,8 +122,6 @@ async function passwordVersionNow(context: Context, user: string): Promise<numbe
   const name = 'getPasswordVersion()'
   const looking = async () => passwordVersionOf(await getPasswordVersion(context.users.fromText(user)!), name) ?? 0
   return within(context.deadline, looking(), {
-    accept: version => version,
-    failed: cause => cause,
     late: () => context.calls.fail('read', 'not-applied', `read: ${name} did not answer within storeTimeout`),
   })
 }

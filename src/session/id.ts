@@ -27,7 +27,6 @@ const digest: (algorithm: 'sha256' | 'sha512', text: string) => string =
   typeof crypto.hash === 'function' // from Node 20.12
     ? (algorithm, text) => crypto.hash(algorithm, text, 'base64url')
     : (algorithm, text) => crypto.createHash(algorithm).update(text).digest('base64url')
-const sha256 = (text: string): string => digest('sha256', text)
 
 /**
  * At most 85 characters. They come from two UUIDs, which have 122 random bits each and which Node.js draws from a pool, in
@@ -40,13 +39,10 @@ const draw = (length: number): string =>
 
 export const hmac = (key: string, text: string): string =>
   crypto.createHmac('sha256', key).update(text).digest('base64url')
-export const hashOf = sha256
+export const hashOf = (text: string): string => digest('sha256', text)
 
 /** A new session ID: the shard (random unless given) and 240 random bits. @throws what the generator throws */
 export const newId = (shard = ''): string => shard + draw(43 - shard.length)
-
-/** A secret of 244 random bits, in 43 characters. @throws what the generator throws */
-export const newSecret = (): string => draw(43)
 
 /** A random salt of 96 bits: not secret, never used twice. */
 export const newSalt = (): string => draw(16)
@@ -60,7 +56,7 @@ export const deriveId = (shard: string, secret: string, purpose: string, salt: s
 
 /** The key under which a secret's record is stored. `keySpace` keeps kinds and namespaces apart ('' for plain sessions). */
 export const keyOf = (id: string, keySpace: string): SessionKey =>
-  (id.slice(0, SHARD_LENGTH) + sha256(keySpace === '' ? id : `${keySpace}\0${id}`)) as SessionKey
+  (id.slice(0, SHARD_LENGTH) + hashOf(keySpace === '' ? id : `${keySpace}\0${id}`)) as SessionKey
 
 export const shardOf = (idOrKey: string): string => idOrKey.slice(0, SHARD_LENGTH)
 

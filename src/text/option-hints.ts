@@ -10,8 +10,11 @@ const WRITTEN = 'data is written by update, at once, and never at the end of a r
 const TIMEOUTS =
   'idleTimeout and absoluteTimeout of the SessionManager say how long a session lives, its cookie follows'
 
-/** For options of express-session, cookie-session, @fastify/session, koa-session, iron-session and the stores around them. */
-const FOREIGN: Hints = {
+const OF_COOKIE = ['name', 'hostPrefix', 'lifetime', 'sameSite', 'domain', 'path', 'secure', 'partitioned']
+
+/** Advice for an option that does not exist here: it is another library's, or belongs to another place. */
+export const OPTION_HINTS: Hints = {
+  // Of express-session, cookie-session, @fastify/session, koa-session, iron-session and the stores around them.
   ...each(['secret', 'keys', 'password', 'signed', 'algorithm'], () => UNSIGNED),
   ...each(['resave', 'autoCommit', 'beforeSave'], () => WRITTEN),
   ...each(['maxAge', 'ttl', 'expires', 'expiration', 'duration'], () => TIMEOUTS),
@@ -30,13 +33,7 @@ const FOREIGN: Hints = {
   ...each(['cookieName', 'key'], () => 'the cookie has its name from nodeVisits: { cookie: { name } }'),
   cookieOptions: 'it is called cookie, an option of nodeVisits',
   ...each(['touchAfter', 'disableTouch', 'resaveInterval'], () => 'it is called touchInterval, of the SessionManager'),
-}
-
-const OF_COOKIE = ['name', 'hostPrefix', 'lifetime', 'sameSite', 'domain', 'path', 'secure', 'partitioned']
-
-/** Advice for an option that does not exist here: it is another library's, or belongs to another place. */
-export const OPTION_HINTS: Hints = {
-  ...FOREIGN,
+  // Of another place here.
   ...each(
     [
       ...['store', 'idleTimeout', 'absoluteTimeout', 'touchInterval', 'storeTimeout', 'maxPendingCalls', 'userIds'],

@@ -5,10 +5,10 @@ export const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
 
 interface Outcomes<T, R> {
-  /** Makes the caller's result from an answer in time. If it throws, that counts as a failure. */
-  readonly accept: (answer: T) => R
-  /** The caller's error if the answer is a failure. */
-  readonly failed: (cause: unknown) => unknown
+  /** Makes the caller's result from an answer in time. If it throws, that counts as a failure. @default the answer itself */
+  readonly accept?: (answer: T) => R
+  /** The caller's error if the answer is a failure. @default the failure itself */
+  readonly failed?: (cause: unknown) => unknown
   /** The caller's error if there is no answer in time. */
   readonly late: () => unknown
   /** Called once there is an answer, in time or not. */
@@ -19,10 +19,10 @@ interface Outcomes<T, R> {
  * The answer by a deadline (on the scale of `performance.now()`). After the deadline nothing refers to the caller any more,
  * because a promise that never settles keeps all that waits for it.
  */
-export function within<T, R>(
+export function within<T, R = T>(
   deadline: number,
   answer: PromiseLike<T>,
-  { accept, failed, late, settled }: Outcomes<T, R>,
+  { accept = value => value as never, failed = cause => cause, late, settled }: Outcomes<T, R>,
 ): Promise<R> {
   return new Promise((resolve, reject) => {
     let timer: NodeJS.Timeout | undefined

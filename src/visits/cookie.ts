@@ -35,17 +35,12 @@ const VALUE = /^[!#-+\--:<-[\]-~]*$/
 // RFC 6265, section 4.1.1: any CHAR but CTLs and ';'. A path that does not begin with '/' is ignored by browsers.
 const PATH = /^\/[ -:<-~]*$/
 // RFC 1123, section 2.1; a dot in front is allowed and ignored (RFC 6265, section 5.2.3).
-const DOMAIN = /^\.?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i
+const DOMAIN = /^(?=.{1,253}$)\.?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i
 
-export const aCookieName: Rule = rule(
-  "a token such as 'session_id'",
-  value => typeof value === 'string' && TOKEN.test(value),
-)
+const textLike = (expected: string, form: RegExp): Rule =>
+  rule(expected, value => typeof value === 'string' && form.test(value))
 
-const aDomain: Rule = rule(
-  "a host name such as 'example.com'",
-  value => typeof value === 'string' && value.length <= 253 && DOMAIN.test(value),
-)
+export const aCookieName: Rule = textLike("a token such as 'session_id'", TOKEN)
 
 const COOKIE: OptionsOf<CookieOptions> = {
   where: 'cookie',
@@ -56,8 +51,8 @@ const COOKIE: OptionsOf<CookieOptions> = {
     hostPrefix: aBoolean,
     lifetime: oneOf('idle', 'absolute', 'browser'),
     sameSite: oneOf('strict', 'lax', 'none'),
-    domain: aDomain,
-    path: rule("a path that begins with '/'", value => typeof value === 'string' && PATH.test(value)),
+    domain: textLike("a host name such as 'example.com'", DOMAIN),
+    path: textLike("a path that begins with '/'", PATH),
     secure: aBoolean,
     partitioned: aBoolean,
   },

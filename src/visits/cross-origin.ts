@@ -1,12 +1,10 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
-import { quote } from '../text/quote.ts'
+import { xor } from '../session/csrf.ts'
+import { listOf, type Rule, rule } from '../text/check-options.ts'
+import type { VisitRequest } from './types.ts'
 
 /** The part of a request that the guard checks. An upgrade (a WebSocket handshake) is a GET that no same-origin policy protects. */
-interface GuardedRequest {
-  readonly method: string
-  readonly upgrade?: boolean | undefined
-  header(name: 'origin' | 'sec-fetch-site' | 'host'): string | null | undefined
-}
+type GuardedRequest = Pick<VisitRequest, 'method' | 'upgrade' | 'header'>
 
 /**
  * Whether a browser sends this request for a page of another origin and it may change something: the algorithm of Go
@@ -49,20 +47,14 @@ function isOrigin(value: string): boolean {
   return URL.canParse(value) && new URL(value).origin === value
 }
 
-/**
- * The exact origins of an option, as browsers write them in `Origin`.
- * @throws TypeError that quotes an entry with a path, a wildcard, a default port or capitals
- */
-export function originSet(origins: unknown, option: string): ReadonlySet<string> {
-  if (origins === undefined) return new Set()
-  if (!Array.isArray(origins)) throw new TypeError(`${option}: expected an array of origins, got ${quote(origins)}`)
-  for (const origin of origins)
-    if (typeof origin !== 'string' || !isOrigin(origin))
-      throw new TypeError(
-        `${option}: expected exact origins such as 'https://app.example.com' (no path, no wildcard, no default port), got ${quote(origin)}`,
-      )
-  return new Set(origins)
-}
+/** Exact origins, as browsers write them in `Origin`: none with a path, a wildcard, a default port or capitals. */
+export const exactOrigins: Rule = listOf(
+  'origins',
+  rule(
+    "exact origins such as 'https://app.example.com' (no path, no wildcard, no default port)",
+    value => typeof value === 'string' && isOrigin(value),
+  ),
+)
 
 /**
  * The token under a fresh random mask: a compressed page never contains the same secret twice (BREACH). It is the
@@ -73,8 +65,6 @@ export function maskToken(token: string): string {
   const mask = randomBytes(raw.length)
   return Buffer.concat([mask, xor(raw, mask)]).toString('base64url')
 }
-
-const xor = (bytes: Uint8Array, mask: Uint8Array): Uint8Array => bytes.map((byte, at) => byte ^ mask[at]!)
 
 /** Whether `given` is the token, masked or as it is. Takes the same time wherever they differ. */
 export function isToken(token: string, given: unknown): boolean {

@@ -1,5 +1,6 @@
-// Errors of a visit, with the advice of each kind of server.
+// Errors of a visit that several places throw or that give the advice of a server, and its warnings.
 import { SessionError } from '../contract/errors.ts'
+import type { Context } from '../manager/context.ts'
 import type { SessionKey } from '../session/id.ts'
 import { warnOnce } from '../text/warn-once.ts'
 
@@ -12,12 +13,6 @@ export interface Advice {
   /** How a cookie gets into a response, if not by `onHeadRules`. */
   readonly send?: string
 }
-
-export const crossOrigin = () =>
-  new SessionError(
-    'ERR_SESSION_CROSS_ORIGIN',
-    'cross-origin request refused; to allow this origin, add it to `trustedOrigins` (and for `Origin: null`: the page was sent with `Referrer-Policy: no-referrer`; send `same-origin`)',
-  )
 
 /** A warning of the process says it too, once: an application may answer with the code alone. */
 export function insecure(advice: Advice): SessionError {
@@ -32,44 +27,27 @@ export const headersSent = () =>
     'cannot set the session cookie: the response headers were already sent (or there is no response)',
   )
 
-export const unauthenticated = () => new SessionError('ERR_SESSION_UNAUTHENTICATED', 'no user is logged in')
-
-export const notFresh = (within: string) =>
-  new SessionError('ERR_SESSION_NOT_FRESH', `this needs a password that was checked at most ${within} ago`)
-
-export const concurrentLogin = () =>
-  new SessionError(
-    'ERR_SESSION_CONFLICT',
-    'another request from this browser logged in or out at the same time, so no new session was created',
-  )
-
 export const tooManyCookies = (name: string) =>
   new SessionError(
     'ERR_SESSION_CONFLICT',
     `more than four cookies named ${name} came with this logout; what the first four lead to has ended, the others may live (\`hostPrefix: true\` keeps other hosts from planting cookies)`,
   )
 
-export const wrongCsrfToken = () => new SessionError('ERR_SESSION_CSRF', "the token is missing, or not this session's")
-
 // These failures leave no trace: the login answered 200, and the browser is not logged in. So we warn the developer.
 /** Longer than a handler takes from a login to its response, and short enough that the developer still watches, in ms. */
 const DELAY = 10_000
 
-/** A timer for a cookie that is not sent yet, cleared when it is: usually within milliseconds. */
+/** Calls back until it is cleared, for a cookie that is not sent yet: usually that takes milliseconds. */
 export function watchUnsent(onUnsent: () => void): NodeJS.Timeout {
-  const timer = setTimeout(onUnsent, DELAY)
+  const timer = setInterval(onUnsent, DELAY)
   // A number in browsers and workers.
   timer.unref?.()
   return timer
 }
 
 /** No response carries a cookie. An event each time, a process warning once. */
-export function reportUnsent(
-  manager: { emit(event: { type: 'unsent-cookie'; key: SessionKey }): void },
-  key: SessionKey,
-  advice: Advice,
-): void {
-  manager.emit({ type: 'unsent-cookie', key })
+export function reportUnsent(context: Context, key: SessionKey, advice: Advice): void {
+  context.emit({ type: 'unsent-cookie', key })
   const message = `a session began or got a new ID or expiry ${DELAY / 1000} seconds ago, and no response carries its cookie: ${advice.send}`
   warnOnce('COATCHECK_UNSENT_COOKIE', message)
 }

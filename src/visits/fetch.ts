@@ -1,12 +1,12 @@
 import type { SessionError } from '../contract/errors.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/users.ts'
-import { aFunction } from '../text/check-options.ts'
+import { aFunction, refuse } from '../text/check-options.ts'
 import { quote } from '../text/quote.ts'
 import type { CookieOptions } from './cookie.ts'
 import { isSafe } from './cross-origin.ts'
 import type { Advice } from './errors.ts'
-import { FetchHead, isHandshake, writeRules } from './head.ts'
+import { headersOf, isHandshake } from './head.ts'
 import { isForwardedLocally, isLocalHost, type SecureOptions } from './secure.ts'
 import { setUp, type VisitOptions, type VisitsSetup } from './setup.ts'
 import type { Visit as PublicVisit, VisitRequest } from './types.ts'
@@ -157,7 +157,7 @@ class ResponseVisit<Data extends object, Ids extends UserIds, Input extends obje
   }
 
   respond(response: Response): Response {
-    if (!isResponse(response)) throw new TypeError(`respond: expected a Response, got ${quote(response)}`)
+    if (!isResponse(response)) refuse('respond', 'a Response', response)
     if (response.bodyUsed || response.body?.locked)
       throw new TypeError(
         'respond: the body of this Response was read already: read a clone() of it, and send this one',
@@ -167,8 +167,7 @@ class ResponseVisit<Data extends object, Ids extends UserIds, Input extends obje
     if (response.status < 200) return response
     const rules = this.finalRules()
     if (rules.vary.length === 0) return response
-    const headers = new Headers(response.headers)
-    writeRules(rules, new FetchHead(headers))
+    const headers = headersOf(rules, response.headers)
     return new Response(response.body, { status: response.status, statusText: response.statusText, headers })
   }
 
@@ -183,14 +182,13 @@ class ResponseVisit<Data extends object, Ids extends UserIds, Input extends obje
   }
 
   async run(handler: (visit: this) => unknown): Promise<Response | undefined> {
-    if (typeof handler !== 'function')
-      throw new TypeError(`handle: expected a function, visit => response, got ${quote(handler)}`)
+    if (typeof handler !== 'function') refuse('handle', 'a function, visit => response', handler)
     const request = this.#fetchRequest
     request.isHandled = true
     try {
       const answer = await this.#answer(handler)
       if (answer === undefined && request.isHandshake) return undefined
-      if (!isResponse(answer)) throw new TypeError(`handle: expected a Response from the handler, got ${quote(answer)}`)
+      if (!isResponse(answer)) refuse('handle', 'a Response from the handler', answer)
       // A part of a page that streams may have asked: its cookie still goes along.
       await this.settled()
       return this.respond(answer)

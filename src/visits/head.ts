@@ -79,8 +79,9 @@ export class FetchHead implements Head {
   }
 }
 
-export function headersOf(rules: HeadRules): Headers {
-  const headers = new Headers()
+/** The rules as headers, with those that are there `before`. */
+export function headersOf(rules: HeadRules, before?: Headers): Headers {
+  const headers = new Headers(before)
   writeRules(rules, new FetchHead(headers))
   return headers
 }

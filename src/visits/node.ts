@@ -160,6 +160,7 @@ export function nodeVisits<Data extends object, Ids extends UserIds, Input exten
 // Headers of node:http that must survive whatever the application does to its response: they are merged in when the head
 // is written.
 type Arguments = [status: number, reason?: unknown, headers?: unknown]
+type WriteHead = (...args: Arguments) => ServerResponse
 
 /**
  * The headers given to writeHead, and behind them those of the response so far. One object, because Node writes it several
@@ -230,30 +231,22 @@ function shielded<T>(response: ServerResponse, rules: MoreRules, write: () => T)
  * garbage collection to the next minor one, which then copies 30 times as much.
  */
 export function guardHead(response: ServerResponse, rulesNow: () => MoreRules): void {
-  response.writeHead = writeHead.bind(new GuardedHead(response, rulesNow)) as ServerResponse['writeHead']
+  const previous = response.writeHead as WriteHead
+  response.writeHead = writeHead.bind(null, response, previous, rulesNow) as ServerResponse['writeHead']
 }
 
-/** A response as it was before its head was guarded. */
-class GuardedHead {
-  readonly response: ServerResponse
-  readonly previous: (...args: Arguments) => ServerResponse
-  readonly rulesNow: () => MoreRules
-
-  constructor(response: ServerResponse, rulesNow: () => MoreRules) {
-    this.response = response
-    this.previous = response.writeHead as (...args: Arguments) => ServerResponse
-    this.rulesNow = rulesNow
-  }
-}
-
-function writeHead(this: GuardedHead, ...args: Arguments): ServerResponse {
-  const { response, previous } = this
+function writeHead(
+  response: ServerResponse,
+  previous: WriteHead,
+  rulesNow: () => MoreRules,
+  ...args: Arguments
+): ServerResponse {
   const reason = args[1]
   const headers = typeof reason === 'string' ? args[2] : (args[2] ?? reason)
   // Too late, or an odd number of names and values: Node's own error is the right one.
   const isOdd = Array.isArray(headers) && !Array.isArray(headers[0]) && headers.length % 2 !== 0
   if (response.headersSent || isOdd) return previous.apply(response, args)
-  const rules = this.rulesNow()
+  const rules = rulesNow()
   const head = new GivenHead(response, headers)
   writeRules(rules, head)
   if (previous === ServerResponse.prototype.writeHead) return previous.call(response, args[0], reason, head.headers)

@@ -120,9 +120,10 @@ function isAdded(list: BlockList, entry: unknown): boolean {
   const [, address = '', prefix] =
     typeof entry === 'string' ? (/^([^/%]+)(?:\/(0|[1-9]\d{0,2}))?$/.exec(entry) ?? []) : []
   const family = isIP(address)
-  if (family === 0 || Number(prefix ?? 0) > (family === 4 ? 32 : 128)) return false
-  const type = family === 4 ? 'ipv4' : 'ipv6'
-  if (prefix === undefined) list.addAddress(address, type)
-  else list.addSubnet(address, Number(prefix), type)
+  const bits = family === 4 ? 32 : 128
+  // An address is the range of itself.
+  const length = Number(prefix ?? bits)
+  if (family === 0 || length > bits) return false
+  list.addSubnet(address, length, family === 4 ? 'ipv4' : 'ipv6')
   return true
 }

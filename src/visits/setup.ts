@@ -4,7 +4,7 @@ import { checkOptions, type OptionsOf, type Rule } from '../text/check-options.t
 import { OPTION_HINTS, REMEMBER_COOKIE_HINTS } from '../text/option-hints.ts'
 import { quote } from '../text/quote.ts'
 import { aCookieName, type CookieOptions, checkCookie, SessionCookie } from './cookie.ts'
-import { originSet } from './cross-origin.ts'
+import { exactOrigins } from './cross-origin.ts'
 import type { Advice } from './errors.ts'
 
 /** The options that visits of every server have. */
@@ -28,7 +28,7 @@ const REMEMBER_COOKIE: OptionsOf<NonNullable<VisitOptions['rememberCookie']>> = 
 const RULES: OptionsOf<VisitOptions>['rules'] = {
   cookie: checkCookie,
   rememberCookie: value => checkOptions(REMEMBER_COOKIE, value),
-  trustedOrigins: originSet,
+  trustedOrigins: exactOrigins,
 }
 
 /** Options, checked once. */
@@ -45,5 +45,5 @@ export function setUp(sessions: object, options: VisitOptions, advice: Advice, r
   const rememberCookie = new SessionCookie({ ...options.cookie, hostPrefix, name })
   if (rememberCookie.name === cookie.name)
     throw new TypeError(`rememberCookie.name: ${quote(cookie.name)} is the session cookie's name`)
-  return { cookie, rememberCookie, trustedOrigins: originSet(options.trustedOrigins, 'trustedOrigins'), advice }
+  return { cookie, rememberCookie, trustedOrigins: new Set(options.trustedOrigins), advice }
 }

@@ -1,3 +1,4 @@
+import { SessionError } from '../contract/errors.ts'
 import { CLOCK_TOLERANCE } from '../contract/store.ts'
 import type { Change } from '../data/change.ts'
 import { afterWrite, eachWrite } from '../guard/store-calls.ts'
@@ -17,19 +18,7 @@ import { aDuration, type Duration } from '../text/duration.ts'
 import { choose, MOST_VALUES } from './choose.ts'
 import { type ResponseCookie, responseCookie } from './cookie.ts'
 import { isCrossOrigin, isToken, maskToken } from './cross-origin.ts'
-import {
-  concurrentLogin,
-  crossOrigin,
-  headersSent,
-  insecure,
-  notFresh,
-  reportUnsent,
-  tooManyCookies,
-  unauthenticated,
-  warnNotAwaited,
-  watchUnsent,
-  wrongCsrfToken,
-} from './errors.ts'
+import { headersSent, insecure, reportUnsent, tooManyCookies, warnNotAwaited, watchUnsent } from './errors.ts'
 import { COOKIE_READ, type HeadRules, headersOf, NO_RULES, PERSONAL } from './head.ts'
 import type { VisitsSetup } from './setup.ts'
 import type { Visit as PublicVisit, VisitLogin, VisitRequest } from './types.ts'
@@ -106,9 +95,10 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   async requireUser(options?: { freshWithin?: Duration }): Promise<UserSession<Data, Ids>> {
     if (options !== undefined) checkOptions(REQUIRE_USER, options)
     const session = await this.get()
-    if (session?.user == null) throw unauthenticated()
+    if (session?.user == null) throw new SessionError('ERR_SESSION_UNAUTHENTICATED', 'no user is logged in')
     const within = options?.freshWithin
-    if (within !== undefined && !this.#sessions.isFresh(session, within)) throw notFresh(within)
+    if (within !== undefined && !this.#sessions.isFresh(session, within))
+      throw new SessionError('ERR_SESSION_NOT_FRESH', `this needs a password that was checked at most ${within} ago`)
     return session as UserSession<Data, Ids>
   }
 
@@ -118,7 +108,10 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       const session = await this.#begin(anonymous, await this.get(NO_TOUCH))
       if (session !== null) return session
       this.#context.reportRefused('conflict', { key: this.#keyOf(this.#id ?? ''), userId: null })
-      throw concurrentLogin()
+      throw new SessionError(
+        'ERR_SESSION_CONFLICT',
+        'another request from this browser logged in or out at the same time, so no new session was created',
+      )
     })
   }
 
@@ -207,7 +200,10 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   checkOrigin(): void {
     if (!isCrossOrigin(this.#request, this.#setup.trustedOrigins)) return
     this.#reportRefused('cross-origin')
-    throw crossOrigin()
+    throw new SessionError(
+      'ERR_SESSION_CROSS_ORIGIN',
+      'cross-origin request refused; to allow this origin, add it to `trustedOrigins` (and for `Origin: null`: the page was sent with `Referrer-Policy: no-referrer`; send `same-origin`)',
+    )
   }
 
   async csrfToken(): Promise<string | null> {
@@ -219,7 +215,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     const session = await this.get()
     if (session !== null && isToken(session.csrfToken, token)) return
     this.#reportRefused('csrf', session)
-    throw wrongCsrfToken()
+    throw new SessionError('ERR_SESSION_CSRF', "the token is missing, or not this session's")
   }
 
   finish(): { headers: Headers; cookies: ResponseCookie[] } {
@@ -273,12 +269,10 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     if (this.#cookie === 'clear') cookies.push(cookie.clear())
     else if (this.#cookie === 'send' && session !== null && this.#maySend(session))
       cookies.push(cookie.serialize(session))
-    if (this.#tokenCookie === 'clear') cookies.push(rememberCookie.clear())
-    else if (
-      this.#tokenCookie !== 'keep' &&
-      !this.#context.recentlyEnded.isEnded(this.#keyOf(this.#tokenCookie.token)!)
-    )
-      cookies.push(rememberCookie.serializeValue(this.#tokenCookie.token, this.#tokenCookie.maxAge))
+    const issued = this.#tokenCookie
+    if (issued === 'clear') cookies.push(rememberCookie.clear())
+    else if (issued !== 'keep' && !this.#context.recentlyEnded.isEnded(this.#keyOf(issued.token)!))
+      cookies.push(rememberCookie.serializeValue(issued.token, issued.maxAge))
     if (cookies.length > 0) return { ...PERSONAL, cookies }
     const isPersonal = session !== null || (this.#session === undefined && this.#reading !== null)
     return isPersonal ? PERSONAL : COOKIE_READ
@@ -333,7 +327,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   async #choose(): Promise<Session<Data, Ids> | null> {
     const { id, session, isAmbiguous } = await choose(this.#sessions, this.#ids)
     this.#id = id
-    this.#isAmbiguous = isAmbiguous === true
+    this.#isAmbiguous = isAmbiguous
     if (IS_DEBUG && isAmbiguous) noSession('ambiguous cookies')
     if (isAmbiguous) this.#context.emit({ type: 'ambiguous-cookie' })
     return session
@@ -459,14 +453,14 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   }
 
   #onUnsent(): void {
-    this.#stopWatching()
     // The handler may still answer, or throw.
-    if (this.#request.isPending?.()) this.#unsent = watchUnsent(this.#onUnsent.bind(this))
-    else if (this.#session) reportUnsent(this.#context, this.#session.key, this.#setup.advice)
+    if (this.#request.isPending?.()) return
+    this.#stopWatching()
+    if (this.#session) reportUnsent(this.#context, this.#session.key, this.#setup.advice)
   }
 
   #stopWatching(): void {
-    if (this.#unsent !== null) clearTimeout(this.#unsent)
+    if (this.#unsent !== null) clearInterval(this.#unsent)
     this.#unsent = null
   }
 

@@ -58,7 +58,7 @@ export class SharedReads<A> {
     const readers = this.#readers
     this.#readers = []
     if (readers.length === 1) {
-      this.#askFor([readers[0]!.key], [readers])
+      this.#askFor([[readers[0]!.key, readers]])
       return
     }
     const groups = new Map<unknown, Map<string, Reader<A>[]>>()
@@ -69,31 +69,27 @@ export class SharedReads<A> {
       if (others === undefined) groups.set(group, byKey.set(reader.key, [reader]))
       else others.push(reader)
     }
-    for (const byKey of groups.values()) this.#askInParts(byKey)
+    for (const byKey of groups.values()) {
+      const all = [...byKey]
+      for (let from = 0; from < all.length; from += this.#most) this.#askFor(all.slice(from, from + this.#most))
+    }
   }
 
-  #askInParts(byKey: ReadonlyMap<string, Reader<A>[]>): void {
-    const keys = [...byKey.keys()]
-    const groups = [...byKey.values()]
-    for (let from = 0; from < keys.length; from += this.#most)
-      this.#askFor(keys.slice(from, from + this.#most), groups.slice(from, from + this.#most))
-  }
-
-  /** `groups`: the readers of each key. */
-  async #askFor(keys: readonly string[], groups: readonly (readonly Reader<A>[])[]): Promise<void> {
+  async #askFor(asked: readonly (readonly [key: string, readers: readonly Reader<A>[]])[]): Promise<void> {
     if (published.hasSubscribers) {
-      const told: SharedRead = { keys: keys.length, reads: groups.reduce((sum, { length }) => sum + length, 0) }
+      const told: SharedRead = { keys: asked.length, reads: asked.reduce((sum, [, { length }]) => sum + length, 0) }
       published.publish(told)
     }
     let deadline = Number.NEGATIVE_INFINITY
-    for (const readers of groups) for (const reader of readers) deadline = Math.max(deadline, reader.deadline)
+    for (const [, readers] of asked) for (const reader of readers) deadline = Math.max(deadline, reader.deadline)
     try {
+      const keys = asked.map(([key]) => key)
       const answers = await this.#ask(keys, deadline)
       // With fewer answers than keys we can't tell which is missing: a live session would look ended.
       if (answers.length !== keys.length) throw new Error(`${answers.length} answers for ${keys.length} keys`)
-      for (let i = 0; i < groups.length; i++) for (const reader of groups[i]!) reader.resolve(answers[i] as A)
+      for (let i = 0; i < keys.length; i++) for (const reader of asked[i]![1]) reader.resolve(answers[i] as A)
     } catch (error) {
-      for (const readers of groups) for (const reader of readers) reader.reject(error)
+      for (const [, readers] of asked) for (const reader of readers) reader.reject(error)
     }
   }
 }

@@ -1,10 +1,12 @@
 // What one request does twice, or after the end of its session; and a password change.
 import type { Store } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
+import express from 'express'
+import expressSession from 'express-session'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore } from '../support/barrier-store.ts'
-import { called } from '../support/connect/apps.ts'
-import { makeStore, serve, sidOf } from './service.ts'
+import { called, SECRET } from '../support/connect/apps.ts'
+import { listen, makeStore, serve, sidOf } from './service.ts'
 
 const SID = sidOf('one browser')
 
@@ -186,5 +188,55 @@ describe('express-session, by hand', () => {
     expect(await service.sessions.list(42n)).toEqual([])
     // Not once more after the answer, where an error cuts the connection.
     expect(service.errors).toHaveLength(1)
+  })
+})
+
+describe('Express: a login that the limit has refused', () => {
+  const logIn = async (
+    afterwards: (request: any, made: ReturnType<typeof makeStore>) => Promise<unknown>,
+    isStreamed = false,
+  ) => {
+    const made = makeStore({ limit: { max: 1, onLimit: 'refuse' } })
+    await made.sessions.logIn(null, { user: { id: 42n, name: '' } })
+    const app = express()
+    app.use(expressSession({ store: made.store as any, secret: SECRET, resave: false, saveUninitialized: false }))
+    app.use(async (request: any, response) => {
+      await called(callback => request.session.regenerate(callback))
+      request.session.user = '42'
+      if (isStreamed) response.flushHeaders()
+      const error: any = await called(callback => request.session.save(callback)).catch(error => error)
+      const text = JSON.stringify([error?.code, await afterwards(request, made)])
+      if (isStreamed) delete request.session
+      response.end(text)
+    })
+    const { browser } = await listen(app)
+    const { body } = await browser().go('/login')
+    return { body, sessions: await made.sessions.list(42n) }
+  }
+  const save = (request: any) =>
+    called(callback => request.session.save(callback)).then(
+      () => 'saved',
+      error => error.code,
+    )
+
+  it.each([
+    ['before the answer', false],
+    ['beside an answer that has begun', true],
+  ])('is told so at each save %s', async (_, isStreamed) => {
+    const { body, sessions } = await logIn(save, isStreamed)
+    expect(body).toEqual(['ERR_SESSION_LIMIT', 'ERR_SESSION_LIMIT'])
+    expect(sessions).toHaveLength(1)
+  })
+
+  it.each([
+    ['saves again', save, 'saved'],
+    ['answers, which saves again', async () => 'answered', 'answered'],
+  ] as const)('is logged in if it ends the other session and %s', async (_, afterwards, said) => {
+    const { body, sessions } = await logIn(async (request, made) => {
+      await made.sessions.invalidateUser(42n)
+      return afterwards(request)
+    })
+    expect(body).toEqual(['ERR_SESSION_LIMIT', said])
+    expect(sessions).toMatchObject([{ data: { user: '42' } }])
   })
 })

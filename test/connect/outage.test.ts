@@ -2,6 +2,7 @@
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { expect, it } from 'vitest'
 import { BarrierStore, faults } from '../support/barrier-store.ts'
+import { called } from '../support/connect/apps.ts'
 import { makeStore, serve, sidOf } from './service.ts'
 
 async function start() {
@@ -53,4 +54,24 @@ it('a record that is no session is none, and an event', async () => {
   barrier.next('read', faults.answers({ corrupt: 'no session' }))
   expect(await one.read()).toEqual({})
   expect(events).toContain('corrupt-record')
+})
+
+it('a login whose answer got lost succeeds if the request saves again', async () => {
+  const barrier = BarrierStore.over(new MemoryStore())
+  const twice = async (request: any, response: any) => {
+    await called(callback => request.session.regenerate(callback))
+    request.session.user = '42'
+    barrier.next('create', faults.rejectsAfter)
+    const error: any = await called(callback => request.session.save(callback)).catch(failure => failure)
+    await called(callback => request.session.save(callback))
+    response.end(error.code)
+  }
+  const { browser, sessions } = await serve(
+    { '/twice': twice },
+    { manager: { store: barrier, limit: { max: 1, onLimit: 'refuse' } } },
+  )
+  const one = browser()
+  expect(await one.go('/twice')).toMatchObject({ status: 200, body: 'ERR_SESSION_STORE' })
+  expect(await one.read()).toEqual({ user: '42' })
+  expect(await sessions.list(42n)).toHaveLength(1)
 })

@@ -24,7 +24,7 @@ function telling() {
 
 let warn: ReturnType<typeof vi.spyOn>
 beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
 })
 afterEach(() => {
@@ -190,7 +190,7 @@ describe('a cookie is not told as lost', () => {
 
 it('the timer that watches keeps no process alive, and may be a number, as in workers', async () => {
   const { sessions } = telling()
-  const set = vi.spyOn(globalThis, 'setTimeout')
+  const set = vi.spyOn(globalThis, 'setInterval')
   await visitOf(sessions).logIn(ada)
   expect((set.mock.results.at(-1)!.value as NodeJS.Timeout).hasRef()).toBe(false)
   set.mockReturnValue(7 as never)

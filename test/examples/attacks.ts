@@ -76,6 +76,9 @@ const JSON_TYPE = { 'Content-Type': 'application/json' }
 const FORM_TYPE = { 'Content-Type': 'application/x-www-form-urlencoded' }
 const EVIL = { Origin: 'https://evil.example', 'Sec-Fetch-Site': 'cross-site' }
 
+/** What a visitor asks; all else is for a user. The other one sends some of the bodies. */
+const BEGINS = /\/(?:log-?in|sign-?in|signup)$/
+
 const isSafe = ({ method }: Route) => method === 'GET'
 const rightBody = (password: string) => ({ name: 'ada', username: 'ada', password, oldPassword: password })
 
@@ -165,14 +168,20 @@ class Stranger {
 
   async sendsBadBodies(): Promise<void> {
     const checks = await this.#checksPasswords()
-    const ada = await this.ada()
-    for (const visitor of [null, ada])
-      for (const route of this.#unsafe)
-        for (const [bodies, type] of [
-          [BODIES, JSON_TYPE],
-          [FORMS, FORM_TYPE],
-        ] as const)
-          await Promise.all(bodies.map(body => this.#sendBody(route, body, type, visitor, checks)))
+    let ada = await this.ada()
+    for (const route of this.#unsafe) {
+      // A logout of before has ended her session.
+      ada &&= await this.ada()
+      const [most, fifth] = ada === null || BEGINS.test(route.path) ? [null, ada] : [ada, null]
+      for (const [bodies, type] of [
+        [BODIES, JSON_TYPE],
+        [FORMS, FORM_TYPE],
+      ] as const) {
+        await Promise.all(bodies.map(body => this.#sendBody(route, body, type, most, checks)))
+        const some = bodies.filter((_, at) => at % 5 === 0)
+        await Promise.all(some.map(body => this.#sendBody(route, body, type, fifth, checks)))
+      }
+    }
   }
 
   async #sendBody(
@@ -238,7 +247,6 @@ class Stranger {
   async breaksItsInside(): Promise<void> {
     const ada = await this.ada()
     for (const state of [
-      { breaks: {} },
       { breaks: { status: 401, statusCode: 401 } },
       { breaks: { status: 502, code: 'db.internal' } },
       { breaks: { status: 'fail', statusCode: 404 } },

@@ -45,6 +45,21 @@ const nextSecond = () => {
   return until('the next second', () => expect(second()).toBeGreaterThan(now))
 }
 
+describeEngine('redis', 'a service whose Redis is gone', () => {
+  it('says why in its log, in a line for each failure', async () => {
+    const redis = await startRedis()
+    const service = await startExample('server.mjs', { STORE_URL: redis.url })
+    const ada = new Client(service.url)
+    await ada.login()
+    await redis.stop()
+    const { status } = await ada.send('GET', '/profile')
+    await service.stop()
+    expect(status).toBe(503)
+    expect(service.output()).toMatch(/^store: ERR_SESSION_STORE: read: the store failed; .+$/m)
+    expect(service.output()).not.toContain('    at ')
+  })
+})
+
 for (const { name, engine, open } of DATABASES)
   describeEngine(engine, `two service processes on ${name}`, () => {
     let database: Database

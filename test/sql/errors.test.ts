@@ -22,13 +22,13 @@ onEach(SERVERS, 'an error of', (get, name) => {
     const { open, run } = get()
     const table = 'strict_sessions'
     const store = open({ table })
-    expect((await failure(store.read(newKey(), call()))).message).toBe('the session store failed in read')
+    expect((await failure(store.read(newKey(), call()))).message).toBe('read: the store failed')
     await store.migrate()
     const refuse = { PostgreSQL: `ADD CHECK (user_name <> '${SECRET.userName}')`, MariaDB: 'MODIFY user_name INT' }
     await run(`ALTER TABLE ${table} ${refuse[name as keyof typeof refuse]}`)
     const one = record(SECRET)
     const error = await failure(store.create(one, call()))
-    expect(error.message).toBe('the session store failed in create')
+    expect(error.message).toBe('create: the store failed')
     if (name === 'PostgreSQL') expect(error.cause).toMatchObject({ code: '23514', table })
     expect(leaked(error, [one.key, one.writeId, ...SECRETS])).toBe(null)
   })
@@ -40,7 +40,7 @@ onEach(SERVERS, 'an error of', (get, name) => {
         ? new PostgresStore(new pg.Pool({ connectionString: `postgres://ada:pw@${nowhere}` }))
         : new MysqlStore(mysql.createPool(`mysql://ada:pw@${nowhere}`))
     const refused = await failure(away.read(newKey(), call()))
-    expect(refused.message).toBe('the session store failed in read')
+    expect(refused.message).toBe('read: the store failed')
     expect(refused.cause).toMatchObject({ cause: { code: 'ECONNREFUSED' } })
   })
 })
@@ -85,7 +85,7 @@ for (const driver of SQLITE_DRIVERS)
         for (const [operation, call] of Object.entries(calls)) {
           const error = await failure(Promise.resolve().then(call))
           expect(error).toMatchObject({ operation, outcome: 'not-applied', cause: expect.any(Error) })
-          expect(error.message).toBe(`the session store failed in ${operation}`)
+          expect(error.message).toBe(`${operation}: the store failed`)
           const printed = inspect(error, { depth: 20, showHidden: true, getters: true })
           for (const part of [...SECRETS, SECRET.userId, one.key]) expect(printed).not.toContain(part)
         }

@@ -40,7 +40,7 @@ async function failures(readers: readonly unknown[]): Promise<SessionStoreError[
   )
   for (const error of errors) {
     expect(error).toBeInstanceOf(SessionStoreError)
-    expect(error).toMatchObject({ outcome: 'not-applied', message: 'the session store failed in read' })
+    expect(error).toMatchObject({ outcome: 'not-applied', message: 'read: the store failed' })
   }
   expect(new Set(errors).size).toBe(errors.length)
   return errors

@@ -1,4 +1,6 @@
 // Starts an example as a process of its own and speaks HTTP to it, as a user's machine would.
+import { once } from 'node:events'
+import { type IncomingMessage, request as send } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { build } from './scripts/build.mjs'
 import { start, until } from './services/process.ts'
@@ -52,6 +54,8 @@ export interface Answer {
   readonly body: any
 }
 
+const LIKE_FETCH = { Accept: '*/*', 'Accept-Language': '*', 'Sec-Fetch-Mode': 'cors' }
+
 /** A browser as far as cookies go: keeps what it is given, sends what it has. */
 export class Client {
   readonly cookies = new Map<string, string>()
@@ -69,25 +73,32 @@ export class Client {
 
   async send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer> {
     const isRaw = typeof body === 'string' || body instanceof Uint8Array
-    const response = await fetch(this.url + path, {
+    // Half of the time of `fetch`, of which an attack is hundreds.
+    const request = send(this.url + path, {
       method,
-      redirect: 'manual',
+      agent: false,
       headers: {
+        ...LIKE_FETCH,
         'User-Agent': this.agent,
         ...(this.cookies.size > 0 && { Cookie: this.cookie }),
         ...(body !== undefined && !isRaw && { 'Content-Type': 'application/json' }),
         ...headers,
       },
-      ...(body !== undefined && { body: isRaw ? (body as string) : JSON.stringify(body) }),
     })
-    for (const line of response.headers.getSetCookie()) {
+    // What is answered before it has read the body may close the connection under the rest of it.
+    request.on('error', () => {}).end(isRaw ? body : JSON.stringify(body))
+    const [response] = (await once(request, 'response')) as [IncomingMessage]
+    const received = new Headers()
+    for (const [name, values] of Object.entries(response.headersDistinct))
+      for (const value of values!) received.append(name, value)
+    for (const line of received.getSetCookie()) {
       const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
       if (/; Max-Age=0(;|$)/i.test(line)) this.cookies.delete(name)
       else this.cookies.set(name, value)
     }
-    const text = await response.text()
-    const isJson = /^application\/(?:[\w-]+\+)?json\b/.test(response.headers.get('content-type') ?? '')
-    return { status: response.status, headers: response.headers, text, body: isJson && text ? JSON.parse(text) : null }
+    const text = Buffer.concat(await response.toArray()).toString()
+    const isJson = /^application\/(?:[\w-]+\+)?json\b/.test(received.get('content-type') ?? '')
+    return { status: response.statusCode!, headers: received, text, body: isJson && text ? JSON.parse(text) : null }
   }
 
   login(username = 'ada', password = PASSWORD, remember?: boolean): Promise<Answer> {

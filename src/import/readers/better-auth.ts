@@ -1,6 +1,6 @@
-import { aFunction, checkOptions, type OptionsOf } from '../../text/check-options.ts'
+import { aFunction, type OptionsOf } from '../../text/check-options.ts'
 import { instant, isObject, nameOf, type OldCookie, type OldSessions } from '../from.ts'
-import { aCookie, aSecret } from './callback-store.ts'
+import { aCookie, aSecret, checkReader } from './callback-store.ts'
 import { decoded, type Secret, secretsFrom, signedId } from './signature.ts'
 
 /** The argument of `toLogin`. */
@@ -23,7 +23,6 @@ export interface FromBetterAuthOptions {
 
 const OPTIONS: OptionsOf<FromBetterAuthOptions> = {
   where: 'fromBetterAuth',
-  prefix: 'fromBetterAuth: ',
   required: ['secret', 'cookie', 'read'],
   rules: { secret: aSecret, cookie: aCookie, read: aFunction, destroy: aFunction },
 }
@@ -34,7 +33,7 @@ const OPTIONS: OptionsOf<FromBetterAuthOptions> = {
  * @throws TypeError that names the option
  */
 export function fromBetterAuth(options: FromBetterAuthOptions): OldSessions<BetterAuthSession> {
-  checkOptions(OPTIONS, options)
+  checkReader(OPTIONS, options)
   const { cookie, secret, read, destroy } = options
   const secrets = secretsFrom('secret', secret)
   const name = nameOf(cookie)

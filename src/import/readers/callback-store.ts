@@ -1,6 +1,6 @@
 // The readers of express-session and @fastify/session: signed cookies, and stores that call back.
 import { checkOptions, type OptionsOf, type Rule, rule } from '../../text/check-options.ts'
-import { answerOf, instant, isObject, lastUse, type OldCookie, type OldSessions } from '../from.ts'
+import { answerOf, instant, isObject, lastUse, membersOf, type OldCookie, type OldSessions } from '../from.ts'
 import { decoded, type Secret, secretsFrom, signedId } from './signature.ts'
 
 /** A store of express-session or of @fastify/session, by the two methods that are used. */
@@ -9,10 +9,13 @@ export interface CallbackStore {
   destroy(id: string, callback: (error?: unknown) => void): unknown
 }
 
-export const aStore = rule('the store that the old service has, with get(id) and destroy(id)', store => {
-  const { get, destroy } = (isObject(store) ? store : {}) as Partial<CallbackStore>
-  return typeof get === 'function' && typeof destroy === 'function'
-})
+/** Checks the options of a reader: messages name it. */
+export const checkReader = <O extends object>(of: OptionsOf<O>, options: O): void =>
+  checkOptions({ ...of, prefix: `${of.where}: ` }, options)
+
+export const withMethods = (expected: string, ...names: readonly string[]): Rule =>
+  rule(expected, value => names.every(name => typeof membersOf(value)[name] === 'function'))
+export const aStore = withMethods('the store that the old service has, with get(id) and destroy(id)', 'get', 'destroy')
 export const aSecret: Rule = (secret, name) => void secretsFrom(name, secret as Secret)
 export const aCookie = rule(
   "the name of a cookie, or { name, path, domain }, such as 'connect.sid'",
@@ -45,12 +48,12 @@ function signedSessions<T>(
     async read(id) {
       const found = await answerOf(callback => store.get(id, callback))
       if (!isObject(found)) return null
-      const cookie = (isObject(found.cookie) ? found.cookie : {}) as { expires?: unknown; originalMaxAge?: unknown }
+      const { expires, originalMaxAge } = membersOf(found.cookie)
       // `false` in old versions: it ends with the browser.
-      const expiresAt = instant('cookie.expires', cookie.expires === false ? null : cookie.expires)
+      const expiresAt = instant('cookie.expires', expires === false ? null : expires)
       // A store may leave functions for its middleware: they are no data.
       const data = Object.entries(found).filter(([name, value]) => !own.includes(name) && typeof value !== 'function')
-      return { data: Object.fromEntries(data) as T, seenAt: lastUse(expiresAt, cookie.originalMaxAge), expiresAt }
+      return { data: Object.fromEntries(data) as T, seenAt: lastUse(expiresAt, originalMaxAge), expiresAt }
     },
     destroy: async id => void (await answerOf(callback => store.destroy(id, callback))),
   }
@@ -70,7 +73,6 @@ export interface FromExpressSessionOptions {
 
 const EXPRESS: OptionsOf<FromExpressSessionOptions> = {
   where: 'fromExpressSession',
-  prefix: 'fromExpressSession: ',
   required: ['secret', 'store'],
   hints: { name: 'it is called cookie', key: 'it is called cookie' },
   rules: SIGNED,
@@ -82,7 +84,7 @@ const EXPRESS: OptionsOf<FromExpressSessionOptions> = {
  * @throws TypeError that names the option
  */
 export function fromExpressSession<T = Record<string, unknown>>(options: FromExpressSessionOptions): OldSessions<T> {
-  checkOptions(EXPRESS, options)
+  checkReader(EXPRESS, options)
   const format = { prefix: 's:', algorithm: 'sha256', own: ['cookie'], isEndedByStore: true }
   return signedSessions(options.cookie ?? 'connect.sid', options, format)
 }
@@ -101,7 +103,6 @@ const aText = rule('text', value => typeof value === 'string')
 
 const FASTIFY: OptionsOf<FromFastifySessionOptions> = {
   where: 'fromFastifySession',
-  prefix: 'fromFastifySession: ',
   required: ['secret', 'store'],
   hints: { cookieName: 'it is called cookie' },
   rules: { ...SIGNED, cookiePrefix: aText, algorithm: aText },
@@ -113,7 +114,7 @@ const FASTIFY: OptionsOf<FromFastifySessionOptions> = {
  * @throws TypeError that names the option
  */
 export function fromFastifySession<T = Record<string, unknown>>(options: FromFastifySessionOptions): OldSessions<T> {
-  checkOptions(FASTIFY, options)
+  checkReader(FASTIFY, options)
   const { cookie = 'sessionId', cookiePrefix: prefix = '', algorithm = 'sha256' } = options
   const own = ['cookie', 'sessionId', 'encryptedSessionId']
   return signedSessions(cookie, options, { prefix, algorithm, own, isEndedByStore: false })

@@ -1,6 +1,6 @@
-import { checkOptions, type OptionsOf } from '../../text/check-options.ts'
+import type { OptionsOf } from '../../text/check-options.ts'
 import type { OldCookie, OldSessions } from '../from.ts'
-import { aCookie, aSecret } from './callback-store.ts'
+import { aCookie, aSecret, checkReader } from './callback-store.ts'
 import { heldIn, keygripCookie } from './keygrip.ts'
 import type { Secret } from './signature.ts'
 
@@ -14,7 +14,6 @@ export interface FromCookieSessionOptions {
 
 const OPTIONS: OptionsOf<FromCookieSessionOptions> = {
   where: 'fromCookieSession',
-  prefix: 'fromCookieSession: ',
   required: ['keys'],
   hints: { name: 'it is called cookie', secret: 'it is called keys' },
   rules: { keys: aSecret, cookie: aCookie },
@@ -26,7 +25,7 @@ const OPTIONS: OptionsOf<FromCookieSessionOptions> = {
  * @throws TypeError that names the option
  */
 export function fromCookieSession<T = Record<string, unknown>>(options: FromCookieSessionOptions): OldSessions<T> {
-  checkOptions(OPTIONS, options)
+  checkReader(OPTIONS, options)
   const { keys, cookie = 'session' } = options
   return {
     ...keygripCookie(cookie, keys),

@@ -1,7 +1,7 @@
 import { createDecipheriv, createHmac, pbkdf2Sync } from 'node:crypto'
-import { checkOptions, type OptionsOf } from '../../text/check-options.ts'
+import type { OptionsOf } from '../../text/check-options.ts'
 import { isObject, type OldCookie, type OldSessions } from '../from.ts'
-import { aCookie } from './callback-store.ts'
+import { aCookie, checkReader } from './callback-store.ts'
 import { decoded, matching } from './signature.ts'
 
 /** The passwords and name of iron-session's cookies: the options that the old service gives `getIronSession`. */
@@ -25,7 +25,6 @@ const aPassword = (value: unknown) => {
 
 const OPTIONS: OptionsOf<FromIronSessionOptions> = {
   where: 'fromIronSession',
-  prefix: 'fromIronSession: ',
   required: ['password', 'cookie'],
   hints: { cookieName: 'it is called cookie', ttl: 'each seal says when it expires' },
   rules: { password: aPassword, cookie: aCookie },
@@ -39,7 +38,7 @@ const keyOf = (password: string, salt: string) => pbkdf2Sync(password, salt, 1, 
  * @throws TypeError that names the option
  */
 export function fromIronSession<T = Record<string, unknown>>(options: FromIronSessionOptions): OldSessions<T> {
-  checkOptions(OPTIONS, options)
+  checkReader(OPTIONS, options)
   const { password, cookie } = options
   const passwords = new Map(Object.entries(typeof password === 'string' ? { 1: password } : password))
   return {

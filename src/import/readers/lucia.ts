@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { aBoolean, checkOptions, type OptionsOf, rule } from '../../text/check-options.ts'
-import { isObject, type OldCookie, type OldSessions } from '../from.ts'
-import { aCookie } from './callback-store.ts'
+import { aBoolean, type OptionsOf } from '../../text/check-options.ts'
+import type { OldCookie, OldSessions } from '../from.ts'
+import { aCookie, checkReader, withMethods } from './callback-store.ts'
 import { byAdapter } from './next-auth.ts'
 
 /** An adapter of Lucia 3, or queries of your own, by the two methods that are used. */
@@ -20,15 +20,15 @@ export interface FromLuciaOptions<S, U> {
   hashed?: boolean
 }
 
-const isAdapter = (value: unknown) =>
-  isObject(value) && typeof value.getSessionAndUser === 'function' && typeof value.deleteSession === 'function'
-
 const OPTIONS: OptionsOf<FromLuciaOptions<unknown, unknown>> = {
   where: 'fromLucia',
-  prefix: 'fromLucia: ',
   required: ['adapter'],
   rules: {
-    adapter: rule('an adapter with getSessionAndUser(id) and deleteSession(id)', isAdapter),
+    adapter: withMethods(
+      'an adapter with getSessionAndUser(id) and deleteSession(id)',
+      'getSessionAndUser',
+      'deleteSession',
+    ),
     cookie: aCookie,
     hashed: aBoolean,
   },
@@ -40,7 +40,7 @@ const OPTIONS: OptionsOf<FromLuciaOptions<unknown, unknown>> = {
  * @throws TypeError that names the option
  */
 export function fromLucia<S extends object, U>(options: FromLuciaOptions<S, U>): OldSessions<{ session: S; user: U }> {
-  checkOptions(OPTIONS, options)
+  checkReader(OPTIONS, options)
   const { adapter, cookie = 'auth_session', hashed = false } = options
   const find = async (id: string) => {
     const [session, user] = await adapter.getSessionAndUser(id)

@@ -1,7 +1,7 @@
 import { hkdfSync } from 'node:crypto'
-import { checkOptions, type OptionsOf, rule } from '../../text/check-options.ts'
-import { instant, isObject, nameOf, type OldCookie, type OldSessions } from '../from.ts'
-import { aCookie, aSecret } from './callback-store.ts'
+import type { OptionsOf } from '../../text/check-options.ts'
+import { instant, nameOf, type OldCookie, type OldSessions } from '../from.ts'
+import { aCookie, aSecret, checkReader, withMethods } from './callback-store.ts'
 import { decrypt } from './jwe.ts'
 import { decoded, type Secret, secretsFrom } from './signature.ts'
 
@@ -29,14 +29,10 @@ export interface FromNextAuthOptions<T> {
 
 const OPTIONS: OptionsOf<FromNextAuthOptions<unknown>> = {
   where: 'fromNextAuth',
-  prefix: 'fromNextAuth: ',
   required: ['cookie'],
   rules: {
     cookie: aCookie,
-    adapter: rule(
-      'an adapter with getSessionAndUser(token)',
-      value => typeof (isObject(value) && value.getSessionAndUser) === 'function',
-    ),
+    adapter: withMethods('an adapter with getSessionAndUser(token)', 'getSessionAndUser'),
     secret: aSecret,
   },
 }
@@ -52,20 +48,6 @@ function keysFor(name: string, secrets: readonly Secret[]): (encryption: string)
 }
 
 const seconds = (value: unknown) => (typeof value === 'number' ? Math.floor(value * 1000) : null)
-
-/** Tokens: the whole session, encrypted with a key derived from the secret. */
-function tokensOf<T>(cookie: string | OldCookie, secrets: readonly Secret[]): OldSessions<T> {
-  const keys = keysFor(nameOf(cookie), secrets)
-  return {
-    cookie,
-    isChunked: true,
-    parse: token => (decrypt(token, keys) === null ? null : { id: token }),
-    read(token) {
-      const claims = JSON.parse(decrypt(token, keys)!)
-      return { data: claims as T, seenAt: seconds(claims.iat), expiresAt: seconds(claims.exp) }
-    },
-  }
-}
 
 /**
  * Sessions in a database: of NextAuth and Auth.js, and of Lucia. `idOf`: the ID there of the cookie's token. A row whose field `idField`
@@ -100,7 +82,7 @@ export function fromNextAuth<T = NextAuthToken>(
   options: FromNextAuthOptions<never> & { secret: Secret | readonly Secret[] },
 ): OldSessions<T>
 export function fromNextAuth<T extends { session: unknown }>(options: FromNextAuthOptions<T>): OldSessions<T> {
-  checkOptions(OPTIONS, options)
+  checkReader(OPTIONS, options)
   const { cookie, adapter, secret } = options
   if ((adapter === undefined) === (secret === undefined))
     throw new TypeError("fromNextAuth: expected adapter (strategy 'database') or secret (strategy 'jwt'), one of both")
@@ -111,5 +93,15 @@ export function fromNextAuth<T extends { session: unknown }>(options: FromNextAu
       token => adapter.getSessionAndUser!(token),
       token => adapter.deleteSession?.(token),
     )
-  return tokensOf<T>(cookie, secretsFrom('secret', secret!))
+  // Tokens: the whole session, encrypted with a key derived from the secret.
+  const keys = keysFor(nameOf(cookie), secretsFrom('secret', secret!))
+  return {
+    cookie,
+    isChunked: true,
+    parse: token => (decrypt(token, keys) === null ? null : { id: token }),
+    read(token) {
+      const claims = JSON.parse(decrypt(token, keys)!)
+      return { data: claims, seenAt: seconds(claims.iat), expiresAt: seconds(claims.exp) }
+    },
+  }
 }

@@ -62,16 +62,15 @@ export const endOf = (deadline: number | undefined): number =>
 
 /** Asks for what comes by a callback: a promise of its own for each question would cost as much as the question. */
 export type Ask<T> = (resolve: (answer: T) => void, reject: (error: unknown) => void) => void
-const asItIs = <T>(answer: T) => answer
 /** The answer by `end`; the error that `late` gives if there is none by then. */
 export const answerBy = <T>(end: number, ask: Ask<T>, late: () => Refusal): Promise<T> =>
   // biome-ignore lint/suspicious/noThenProperty: nothing awaits it, `within` calls it once
-  within(end, { then: ask } as PromiseLike<T>, { accept: asItIs, failed: asItIs, late })
+  within(end, { then: ask } as PromiseLike<T>, { late })
 
 /** The message is neutral, since it may reach a client; the driver's error is the cause. */
 export function storeError(operation: StoreOperation, error: unknown, failure: Failure): SessionStoreError {
   const outcome = isReading(operation) ? 'not-applied' : failure.outcome
-  return new SessionStoreError(operation, outcome, `the session store failed in ${operation}`, {
+  return new SessionStoreError(operation, outcome, `${operation}: the store failed`, {
     cause: causeOf(error, failure),
   })
 }

@@ -1,5 +1,8 @@
 // What docs/connect.md promises whichever middleware is in front of the store: asked of Express in test/connect, of the others
 // in test/libraries, and of both before real databases.
+import { once } from 'node:events'
+import { Agent, get } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { SessionManager, type SessionOptions, type Store } from 'coatcheck'
 import { type ConnectStoreOptions, connectStore } from 'coatcheck/connect'
 import { MemoryStore } from 'coatcheck/stores/memory'
@@ -249,6 +252,31 @@ export function inFramework(name: string, start: Start): void {
     }
     expect((await one.go('/read')).body).toMatchObject({ user: 'ada' })
     expect(await sessions.count()).toBe(1)
+  })
+
+  it.each([
+    ['a stale login', 401],
+    ['a limit', 409],
+    ['an outage', 503],
+  ] as const)('answers %s by %i, and the connection takes the next request', async (_, status) => {
+    const barrier = BarrierStore.over(new MemoryStore())
+    const { port, sessions } = await nodeOf(start, barrier, {
+      manager: { limit: { max: 1, onLimit: 'refuse' } },
+      connect: { userOf: ({ user }) => user && { id: user, passwordVersion: 1 } },
+    })
+    if (status === 401) await sessions.invalidateUser('ada', { minPasswordVersion: 2 })
+    if (status === 409) await sessions.logIn(null, { user: { id: 'ada', name: '', passwordVersion: 1 } })
+    if (status === 503) barrier.every('create', faults.rejects)
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    open.push(() => agent.destroy())
+    const go = async (path: string) => {
+      const request = get({ port, path, agent })
+      const [response] = await once(request, 'response')
+      await text(response)
+      return [response.statusCode, request.reusedSocket]
+    }
+    expect(await go('/login?user=ada')).toEqual([status, false])
+    expect(await go('/read')).toEqual([200, true])
   })
 
   it('lets a session be idle as long as its cookie lasts', async () => {
