@@ -18,7 +18,7 @@ export const MAX_COLLISIONS = 5
 /** Why a session cannot be made live: a store's answer other than 'created', or the limit. */
 export type Refused = Exclude<CreateOutcome, 'created'> | 'limit'
 /** The result of one attempt to write, or why there is none: 'conflict' and 'gone' if another writer was first. */
-type Attempt<T> = { readonly value: T } | Refused | 'conflict' | 'gone'
+export type Attempt<T> = { readonly value: T } | Refused | 'conflict' | 'gone'
 /** `isFirst`: what the caller holds may be out of date, which 'conflict' answers too. */
 type Writer<T> = (found: Found, isFirst: boolean) => Promise<Attempt<T>>
 type FindAgain = (found: Found) => Found | null | Promise<Found | null>
@@ -54,9 +54,10 @@ export function write<T>(
 ): Promise<T | null> {
   const message = `${operation}: earlier writers of this session took all of storeTimeout`
   const late = () => context.calls.fail(operation, 'not-applied', message)
-  return context.local.writers.inTurn(start.record.key, context.deadline, late, ({ latest }) =>
-    retry(context, { ...start, record: newer(latest, start.record) }, attempt, findAgain),
-  )
+  return context.local.writers.inTurn(start.record.key, context.deadline, late, ({ latest }) => {
+    const isNewer = latest !== null && latest.version > start.record.version
+    return retry(context, isNewer ? { ...start, record: latest } : start, attempt, findAgain)
+  })
 }
 
 /** Tries until it is written or refused. If another writer was first, finds the session again, until the deadline. */
@@ -92,10 +93,6 @@ async function mayRetry({ deadline }: Context, conflicts: number): Promise<boole
   await new Promise(resolve => setTimeout(resolve, wait))
   return true
 }
-
-/** The later of what the caller holds and what the last writer of this process left. */
-const newer = (latest: SessionRecord | null, held: SessionRecord): SessionRecord =>
-  latest !== null && latest.key === held.key && latest.version > held.version ? latest : held
 
 /** Edits fresh data; `draft: null` leaves the data as it is. `again` makes the draft once more. `idle`: another idle time, in ms. */
 type Edit<V> = (draft: object, again: () => object) => { draft: object | null; value: V; idle?: number | undefined }
