@@ -197,7 +197,9 @@ export class KeptSessions {
    */
   #logIn(context: Context, session: AnySession, change: Values, owner: Owner): Promise<AnySession | null> {
     return write(context, 'replace', fromSnapshot(context, session), async ({ id, record }) => {
-      const data = { ...draftOf(context, record), ...change }
+      // What other requests of a visitor have written goes along, that of a user does not.
+      const before = record.userId === null ? draftOf(context, record) : session.data
+      const data = { ...before, ...change }
       const salt = newSalt()
       const nextId = deriveId(shardOf(id), id, 'regenerate', salt)
       const over = { text: unpackMeta(record.data).text, named: change }
