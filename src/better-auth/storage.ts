@@ -2,7 +2,7 @@
 // It changes a user's list of sessions in the same way: of two parallel logins one would be lost. Its storage only sees keys
 // and values, so their form has to tell what they are.
 import type { Store } from '../contract/store.ts'
-import { quote } from '../text/quote.ts'
+import { refuse } from '../text/check-options.ts'
 import { Recent } from '../time/recent.ts'
 import { Entries, type Entry, MINUTES, NOTHING } from './entries.ts'
 
@@ -27,9 +27,7 @@ const ENDED: Entry = { ...NOTHING, hasEnded: true }
 export function secondaryStorage(store: Store): SecondaryStorage {
   for (const method of ['create', 'read', 'update'] as const)
     if (typeof store?.[method] !== 'function')
-      throw new TypeError(
-        `secondaryStorage: expected a store, such as new RedisStore(client) or new PostgresStore(pool), got ${quote(store)}`,
-      )
+      refuse('secondaryStorage', 'a store, such as new RedisStore(client) or new PostgresStore(pool)', store)
   const entries = new Entries(store)
   /** Tokens of lists that were read here. Only one of them may end before it is stored, or strangers' tokens would leave marks. */
   const named = new Recent<true>(MINUTES)

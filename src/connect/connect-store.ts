@@ -178,6 +178,7 @@ export class ConnectStore extends EventEmitter {
       this.#held.set(holder, held)
     }
     held.request = request ?? {}
+    held.isStreamed = request?.res?.headersSent === true
     return held
   }
 

@@ -40,6 +40,8 @@ export class Held {
   request: Values = {}
   /** Whose session the request itself has ended under this ID; `undefined` if none lived there any more. */
   ended: string | null | undefined
+  /** Whether its answer had begun before its last call. */
+  isStreamed = false
   /** The error with which its last save failed. */
   failed: Values = {}
   /** The last call of the request that saves or ends it. */
@@ -117,12 +119,12 @@ export class KeptSessions {
       if (session !== null) held.loaded = { session, values }
       held.failed = {}
     } catch (error) {
-      // express-session saves once more at the end of the answer, where an error cuts the connection: what the request was told
-      // before is not told there. Only Express says whether the answer has begun; elsewhere a 401 is told once, as it is final.
+      // express-session begins the answer and saves once more at its end, where an error cuts the connection: what the request
+      // was told before is not told there. Only Express says whether it has begun; elsewhere a 401 is told once, as it is final.
       const before = held.failed
       held.failed = membersOf(error)
       const isAnswered = membersOf(held.request.res).headersSent ?? held.failed.status === 401
-      if (!isAnswered || held.failed.message !== before.message) throw error
+      if (!isAnswered || held.isStreamed || held.failed.message !== before.message) throw error
     }
   }
 
@@ -195,7 +197,9 @@ export class KeptSessions {
    */
   #logIn(context: Context, session: AnySession, change: Values, owner: Owner): Promise<AnySession | null> {
     return write(context, 'replace', fromSnapshot(context, session), async ({ id, record }) => {
-      const data = { ...draftOf(context, record), ...change }
+      // What other requests of a visitor have written goes along, that of a user does not.
+      const before = record.userId === null ? draftOf(context, record) : session.data
+      const data = { ...before, ...change }
       const salt = newSalt()
       const nextId = deriveId(shardOf(id), id, 'regenerate', salt)
       const over = { text: unpackMeta(record.data).text, named: change }

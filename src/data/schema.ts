@@ -42,7 +42,7 @@ type Keys = Record<string, unknown>
 /** Looser than plain: an application's schema or codec may return an instance of a class. */
 const isKeyed = (value: unknown): value is Keys => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-function deepFreeze<T>(value: T): T {
+export function deepFreeze<T>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value)
     for (const member of Object.values(value)) deepFreeze(member)

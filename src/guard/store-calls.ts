@@ -48,26 +48,23 @@ const asItIs = <T>(answer: T) => answer
 /** One count for all managers of a store, since its client holds the calls that are under way. */
 const COUNTS = new WeakMap<Store, { count: number }>()
 
+/** Options of a manager: the timeout in ms, and how many calls may be under way. */
+type Limits = { readonly storeTimeout: number; readonly maxPendingCalls: number }
+
 /**
  * The store behind a guard: each call ends by its deadline, and whatever goes wrong is a `SessionStoreError` (G7).
  * Deadlines are on the scale of `performance.now()`: the wall clock may jump.
  */
 export class StoreCalls {
   readonly #store: Store
-  readonly #timeout: number
-  readonly #maxPending: number
+  readonly #limits: Limits
   readonly report: (error: SessionStoreError) => void
   /** The calls that the store has not settled, including those that were given up. */
   readonly underWay: { count: number }
 
-  constructor(
-    store: Store,
-    { storeTimeout, maxPendingCalls }: { storeTimeout: number; maxPendingCalls: number },
-    onError: (error: SessionStoreError) => void,
-  ) {
+  constructor(store: Store, limits: Limits, onError: (error: SessionStoreError) => void) {
     this.#store = store
-    this.#timeout = storeTimeout
-    this.#maxPending = maxPendingCalls
+    this.#limits = limits
     this.report = onError
     this.underWay = COUNTS.get(store) ?? { count: 0 }
     COUNTS.set(store, this.underWay)
@@ -75,7 +72,7 @@ export class StoreCalls {
 
   /** The deadline of a manager's call that begins now. */
   deadline(): number {
-    return performance.now() + this.#timeout
+    return performance.now() + this.#limits.storeTimeout
   }
 
   read(key: string, call: Timed): Reading | Promise<Reading> {
@@ -150,7 +147,7 @@ export class StoreCalls {
       return this.fail(operation, 'not-applied', `${operation}: no time was left before storeTimeout`)
     const { count } = this.underWay
     // A store that hangs keeps every call as long as it hangs: more must not pile up.
-    if (count >= this.#maxPending && operation !== 'close')
+    if (count >= this.#limits.maxPendingCalls && operation !== 'close')
       return this.fail(operation, 'not-applied', `${operation}: ${count} calls are under way (maxPendingCalls)`)
     return null
   }

@@ -156,11 +156,15 @@ export class Context {
     if (outcome === 'limit' || outcome === 'stale-login') this.reportRefused(outcome, { key, userId })
   }
 
-  /** Ends everything of a user. */
-  async endUser(user: string, options: { exceptKey?: string; minPasswordVersion?: number }): Promise<number> {
+  /** Ends everything of a user, except what is under one key. */
+  async endUser(user: string, exceptKey: string | null, minPasswordVersion: number | null = null): Promise<number> {
     const call = this.call()
-    const minPasswordVersionUntil = call.now + this.options.minPasswordVersionLifetime
-    const count = await this.calls.deleteUser(user, { minPasswordVersionUntil, ...options }, call)
+    const options = {
+      minPasswordVersionUntil: call.now + this.options.minPasswordVersionLifetime,
+      ...(exceptKey !== null && { exceptKey }),
+      ...(minPasswordVersion !== null && { minPasswordVersion }),
+    }
+    const count = await this.calls.deleteUser(user, options, call)
     const userId = this.users.fromText(user)
     // A user of another kind is another application's, and no event of ours can name that one.
     if (userId !== null) this.emit({ type: 'invalidated', userId, count })

@@ -209,12 +209,7 @@ export class SessionManager<
     const context = contextOf(this).begin()
     const user = context.users.toText(userId)
     checkOptions(INVALIDATE_USER, options)
-    const minPasswordVersion = options.minPasswordVersion ?? null
-    const exceptKey = keyOfExcept(context, options.except)
-    return context.endUser(user, {
-      ...(exceptKey !== null && { exceptKey }),
-      ...(minPasswordVersion !== null && { minPasswordVersion }),
-    })
+    return context.endUser(user, keyOfExcept(context, options.except), options.minPasswordVersion)
   }
 
   /**

@@ -1,6 +1,6 @@
 import { DEFAULT_STORE_TIMEOUT, MAX_DATA_BYTES, type Store } from '../contract/store.ts'
 import type { Codec } from '../data/codec.ts'
-import type { StandardSchemaV1 } from '../data/schema.ts'
+import { deepFreeze, type StandardSchemaV1 } from '../data/schema.ts'
 import type { SessionEvent } from '../session/events.ts'
 import type { UserId, UserIds } from '../session/users.ts'
 import {
@@ -81,13 +81,8 @@ export interface ManagerOptions<Data extends object = Record<string, unknown>, I
 // biome-ignore lint/suspicious/noExplicitAny: unknown would fit no options, since they take and give data
 export type AnyOptions = SessionOptions<any, any, any>
 
-function deepFrozen<T extends object>(value: T): T {
-  for (const inner of Object.values(value)) if (typeof inner === 'object' && inner !== null) deepFrozen(inner)
-  return Object.freeze(value)
-}
-
 /** All defaults in one place: of the manager, of visits and their cookies. */
-export const DEFAULTS = deepFrozen({
+export const DEFAULTS = deepFreeze({
   idleTimeout: '30m',
   absoluteTimeout: '12h',
   /** A tenth of idleTimeout, whatever that is. */
@@ -115,7 +110,7 @@ export const DEFAULTS = deepFrozen({
  * Timeouts for the documented scenarios, to spread into the options: `{ store, ...presets.aal2 }`.
  * OWASP Session Management Cheat Sheet ("Session Expiration") and NIST SP 800-63B-4, sections 2.2.3 and 2.3.3.
  */
-export const presets = deepFrozen({
+export const presets = deepFreeze({
   /** Banking, administration: 10 minutes idle (5 to 15 are usual), 4 hours in all. */
   highSecurity: { idleTimeout: '10m', absoluteTimeout: '4h' },
   /** Most applications: 1 hour idle (30 minutes to 2 hours are usual), 12 hours in all. */

@@ -7,19 +7,14 @@ import { Recent } from '../time/recent.ts'
 /** How long it is remembered: longer than a slow response takes, in ms. */
 const LIFETIME = 300_000
 
-/** The key under which a session goes on, and until when (on the scale of `performance.now()`) the old one leads there. */
-interface Successor {
-  readonly to: string
-  readonly until: number
-}
-
 /** Keys of namespaces and of both kinds of records are distinct, so one memory serves all. */
 export class RecentlyEnded {
   /** Ended by the browser's own login or logout, whose response gives it another cookie. */
   readonly #ended = new Recent<true>(LIFETIME)
   /** The same, where nothing was found. Strangers may send any number of such keys: they push out each other alone. */
   readonly #absent = new Recent<true>(LIFETIME)
-  readonly #successors = new Recent<Successor>(LIFETIME)
+  /** The key under which a session goes on, and until when (on the scale of `performance.now()`) the old one leads there. */
+  readonly #successors = new Recent<{ readonly to: string; readonly until: number }>(LIFETIME)
 
   /**
    * The session goes on under `to`, to which `from` leads for `grace` ms more, and somewhat longer because clocks differ.

@@ -7,12 +7,13 @@ import type { Login, Owner } from '../session/users.ts'
 import { refuse } from '../text/check-options.ts'
 import { type Duration, milliseconds } from '../text/duration.ts'
 import type { Context } from './context.ts'
+import type { ResolvedOptions } from './options.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: of any data and user IDs
 export type InitialData = Pick<Login<any, any, any>, 'data' | 'verifiedAt' | 'idleTimeout'> & { readonly over?: Over }
 
 /** How long a session may be idle, and live in all, in ms. */
-export type Lifetime = Pick<Lifetimes, 'idle' | 'absolute'>
+export type Lifetime = Pick<ResolvedOptions, 'idle' | 'absolute'>
 
 /** The data of a record, to edit. */
 export function draftOf(context: Context, record: SessionRecord): object {
@@ -119,13 +120,6 @@ export const isCookieOwed = (context: Context, record: SessionRecord): boolean =
   record.expiresAt - record.seenAt !== context.options.idle &&
   record.expiresAt === expiryOf(record.seenAt, record.absoluteExpiresAt, idleOf(context, record)) - 1
 
-/** The time limits of a session, in ms. */
-export interface Lifetimes {
-  readonly idle: number
-  readonly absolute: number
-  readonly touchInterval: number
-}
-
 /** A session expires when it was idle too long or is too old, whichever comes first (OWASP ASVS 5.0, 7.3.1 and 7.3.2). */
 export const expiryOf = (seenAt: number, absoluteExpiresAt: number, idle: number): number =>
   Math.min(seenAt + idle, absoluteExpiresAt)
@@ -136,26 +130,27 @@ export const expiryOf = (seenAt: number, absoluteExpiresAt: number, idle: number
  */
 export function lifetimeOf(
   login: { idleTimeout?: Duration | undefined; absoluteTimeout?: Duration | undefined },
-  { idle, absolute, touchInterval }: Lifetimes,
+  { idle, absolute, touchInterval }: ResolvedOptions,
 ): Lifetime {
-  const own = {
-    idle: login.idleTimeout === undefined ? idle : milliseconds(login.idleTimeout, 'idleTimeout'),
-    absolute: login.absoluteTimeout === undefined ? absolute : milliseconds(login.absoluteTimeout, 'absoluteTimeout'),
+  const within = (name: 'idleTimeout' | 'absoluteTimeout', longest: number): number => {
+    const asked = login[name]
+    if (asked === undefined) return longest
+    const time = milliseconds(asked, name)
+    if (time > longest) refuse(name, `at most the manager's ${name} (${longest} ms)`, asked)
+    return time
   }
-  if (own.idle > idle) refuse('idleTimeout', `at most the manager's idleTimeout (${idle} ms)`, login.idleTimeout)
+  const own = { idle: within('idleTimeout', idle), absolute: within('absoluteTimeout', absolute) }
   if (own.idle < 2 * touchInterval)
     refuse(
       'idleTimeout',
       `at least twice the touchInterval (${touchInterval} ms), else a session in use would expire`,
       login.idleTimeout,
     )
-  if (own.absolute > absolute)
-    refuse('absoluteTimeout', `at most the manager's absoluteTimeout (${absolute} ms)`, login.absoluteTimeout)
   return own
 }
 
 /** Whether the store should hear of this visit: `seenAt` is written at most once per interval, and never set back. */
-export const isTouchDue = (seenAt: number, now: number, { touchInterval }: Lifetimes): boolean =>
+export const isTouchDue = (seenAt: number, now: number, { touchInterval }: ResolvedOptions): boolean =>
   now - seenAt >= touchInterval
 
 /**

@@ -142,7 +142,7 @@ export async function endSeries(
   if (reason === 'logout') context.recentlyEnded.addEnd(key, true, exceptKey)
   const isOfUser = reason === 'theft' && context.options.onTheft === 'invalidate-user'
   const endSessions = async () => {
-    if (isOfUser) return void (await context.endUser(userId!, { exceptKey: key }))
+    if (isOfUser) return void (await context.endUser(userId!, key))
     await endBegun(context, { key, userId }, reason, session => session.key !== exceptKey)
   }
   await endSessions()

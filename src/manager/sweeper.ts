@@ -20,12 +20,10 @@ export function makeSweeper(
   let timer: NodeJS.Timeout | undefined
   let isStopped = false
 
-  const arm = (interval: number) => {
+  const arm = () => {
+    if (interval === null || isStopped) return
     // A failure was told as an event; the next round tries again.
-    const again = () => {
-      if (!isStopped) arm(interval)
-    }
-    timer = setTimeout(() => sweep().then(again, again), interval * (0.75 + Math.random() / 2))
+    timer = setTimeout(() => sweep().then(arm, arm), interval * (0.75 + Math.random() / 2))
     timer.unref?.()
   }
 
@@ -54,7 +52,7 @@ export function makeSweeper(
     sweep,
     /** Sweeps from now on, unless it does already, or was stopped. */
     start(): void {
-      if (timer === undefined && interval !== null && !isStopped) arm(interval)
+      if (timer === undefined) arm()
     },
     stop(): void {
       clearTimeout(timer)

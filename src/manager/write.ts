@@ -18,7 +18,7 @@ export const MAX_COLLISIONS = 5
 /** Why a session cannot be made live: a store's answer other than 'created', or the limit. */
 export type Refused = Exclude<CreateOutcome, 'created'> | 'limit'
 /** The result of one attempt to write, or why there is none: 'conflict' and 'gone' if another writer was first. */
-type Attempt<T> = { readonly value: T } | Refused | 'conflict' | 'gone'
+export type Attempt<T> = { readonly value: T } | Refused | 'conflict' | 'gone'
 /** `isFirst`: what the caller holds may be out of date, which 'conflict' answers too. */
 type Writer<T> = (found: Found, isFirst: boolean) => Promise<Attempt<T>>
 type FindAgain = (found: Found) => Found | null | Promise<Found | null>
@@ -54,9 +54,10 @@ export function write<T>(
 ): Promise<T | null> {
   const message = `${operation}: earlier writers of this session took all of storeTimeout`
   const late = () => context.calls.fail(operation, 'not-applied', message)
-  return context.local.writers.inTurn(start.record.key, context.deadline, late, ({ latest }) =>
-    retry(context, { ...start, record: newer(latest, start.record) }, attempt, findAgain),
-  )
+  return context.local.writers.inTurn(start.record.key, context.deadline, late, ({ latest }) => {
+    const isNewer = latest !== null && latest.version > start.record.version
+    return retry(context, isNewer ? { ...start, record: latest } : start, attempt, findAgain)
+  })
 }
 
 /** Tries until it is written or refused. If another writer was first, finds the session again, until the deadline. */
@@ -93,29 +94,19 @@ async function mayRetry({ deadline }: Context, conflicts: number): Promise<boole
   return true
 }
 
-/** The later of what the caller holds and what the last writer of this process left. */
-const newer = (latest: SessionRecord | null, held: SessionRecord): SessionRecord =>
-  latest !== null && latest.key === held.key && latest.version > held.version ? latest : held
-
 /** Edits fresh data; `draft: null` leaves the data as it is. `again` makes the draft once more. `idle`: another idle time, in ms. */
-type Edit<V> = (draft: object, again: () => object) => { draft: object | null; value: V; idle?: number | undefined }
+type Edit = (draft: object, again: () => object) => { draft: object | null; idle?: number | undefined }
 
 /**
- * Edits fresh data and writes it. `null` if the session is gone. It does not extend the session: only a `get` and a new ID
- * do, since their responses can send the cookie again. `named`: keys that count as changed.
+ * Edits fresh data and writes it: the session as it is then, `null` if it is gone. It does not extend the session: only a `get`
+ * and a new ID do, since their responses can send the cookie again. `named`: keys that count as changed.
  */
-function edit<V>(
-  context: Context,
-  start: Found,
-  named: object,
-  change: Edit<V>,
-  findAgain?: FindAgain,
-): Promise<{ found: Found; value: V } | null> {
-  const attempt: Writer<{ found: Found; value: V }> = async (found, isFirst) => {
+function edit(context: Context, start: Found, named: object, change: Edit, findAgain?: FindAgain) {
+  const attempt: Writer<Found> = async (found, isFirst) => {
     const { record } = found
-    const { draft, value, idle } = change(draftOf(context, record), () => draftOf(context, record))
+    const { draft, idle } = change(draftOf(context, record), () => draftOf(context, record))
     // The snapshot says nothing changes, but it may be stale: read once before answering.
-    if (draft === null) return isFirst ? 'conflict' : { value: { found, value } }
+    if (draft === null) return isFirst ? 'conflict' : { value: found }
     const { seenAt, absoluteExpiresAt } = record
     const expiresAt = idle === undefined ? record.expiresAt : expiryOf(seenAt, absoluteExpiresAt, idle)
     const written = { data: encode(context, record, draft, named, idle), seenAt, expiresAt, writeId: newWriteId() }
@@ -123,7 +114,7 @@ function edit<V>(
     if (outcome !== 'updated') return outcome
     const latest = { ...record, ...written, version: record.version + 1 }
     context.local.writers.note(latest)
-    return { value: { found: { ...found, record: latest }, value } }
+    return { value: { ...found, record: latest } }
   }
   return write(context, 'update', start, attempt, findAgain)
 }
@@ -141,9 +132,9 @@ export async function writeData(
   const named = isPlain(change) ? change : {}
   const written = await edit(context, fromSnapshot(context, session), named, (before, again) => {
     const draft = changed(change, before, again)
-    return { draft, value: undefined, idle: idleIn?.(draft) }
+    return { draft, idle: idleIn?.(draft) }
   })
-  return written === null ? null : context.session(written.found)
+  return written && context.session(written)
 }
 
 /** Data after a change. `again` makes the draft once more. @throws TypeError for a change that is neither keys nor a function */
@@ -162,17 +153,18 @@ export async function takeKey(
   session: AnySession,
   name: string,
 ): Promise<{ session: AnySession | null; value: unknown }> {
-  const taken = (data: object): { draft: object | null; value: unknown } => {
-    const { [name]: value, ...rest } = data as Record<string, unknown>
-    if (!Object.hasOwn(data, name) || value === undefined) return { draft: null, value: undefined }
+  let value: unknown
+  const written = await edit(context, fromSnapshot(context, session), {}, data => {
+    const { [name]: found, ...rest } = data as Record<string, unknown>
+    value = Object.hasOwn(data, name) ? found : undefined
+    if (value === undefined) return { draft: null }
     const start = context.shape.start() as Record<string, unknown>
-    if (!Object.hasOwn(start, name)) return { draft: rest, value }
+    if (!Object.hasOwn(start, name)) return { draft: rest }
     // Otherwise each request that asks for an absent flash message would write.
-    if (isDeepStrictEqual(value, start[name])) return { draft: null, value }
-    return { draft: { ...rest, [name]: start[name] }, value }
-  }
-  const written = await edit(context, fromSnapshot(context, session), {}, taken)
-  return { session: written === null ? null : context.session(written.found), value: written?.value }
+    if (isDeepStrictEqual(value, start[name])) return { draft: null }
+    return { draft: { ...rest, [name]: start[name] } }
+  })
+  return written === null ? { session: null, value: undefined } : { session: context.session(written), value }
 }
 
 /**
@@ -186,14 +178,9 @@ export async function writeRecord(context: Context, record: SessionRecord, keys:
     const latest = await context.storedRecord(found.record.key)
     return latest?.userId === record.userId ? { ...found, record: latest } : null
   }
-  const written = await edit(
-    context,
-    context.foundAs(record),
-    keys,
-    draft => ({ draft: { ...draft, ...keys }, value: null }),
-    findAgain,
-  )
-  return written === null ? null : written.found.record.key
+  const change = (draft: object) => ({ draft: { ...draft, ...keys } })
+  const written = await edit(context, context.foundAs(record), keys, change, findAgain)
+  return written === null ? null : written.record.key
 }
 
 /** Whether a use of the session may have to be written down, or bring its cookie. Of most requests: neither. */

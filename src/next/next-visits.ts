@@ -1,6 +1,6 @@
 import { SessionError } from '../contract/errors.ts'
 import type { UserIds } from '../session/users.ts'
-import { quote } from '../text/quote.ts'
+import { refuse } from '../text/check-options.ts'
 import { withCookies } from '../visits/cookie.ts'
 import type { FetchVisit, FetchVisits } from '../visits/fetch.ts'
 
@@ -73,11 +73,10 @@ export function nextVisits<Data extends object, Ids extends UserIds, Input exten
   visits: FetchVisits<Data, Ids, Input>,
   functions: NextFunctions,
 ): NextVisits<Data, Ids, Input> {
-  if (typeof visits?.handle !== 'function')
-    throw new TypeError(`nextVisits: expected fetchVisits(sessions), got ${quote(visits)}`)
+  if (typeof visits?.handle !== 'function') refuse('nextVisits', 'fetchVisits(sessions)', visits)
   const { headers, cookies } = functions ?? {}
   if (typeof headers !== 'function' || typeof cookies !== 'function')
-    throw new TypeError(`nextVisits: expected { headers, cookies } of 'next/headers', got ${quote(functions)}`)
+    refuse('nextVisits', "{ headers, cookies } of 'next/headers'", functions)
   type Visit = FetchVisit<Data, Ids, Input>
   // Next gives the same headers to all code that runs for one request: a page sees the changes of the action before it.
   const writing = new WeakMap<Headers, Visit>()

@@ -34,7 +34,7 @@ interface Ender extends Walker {
   begin(): Ender & ReturnType<Walker['begin']>
   /** The same for the tenant of a stored user. */
   ofUser(user: string): Ender
-  endUser(user: string, options: { exceptKey?: string }): Promise<number>
+  endUser(user: string, exceptKey: string | null): Promise<number>
   endSession(key: string, owner: null, reason: 'invalidated'): Promise<boolean>
   chainFrom(
     start: string,
@@ -52,7 +52,6 @@ export async function invalidateAll(
   // All that is met ends, whatever its dates: this clock may be wrong. It only decides whether another walk is due. By the
   // clock of any node, a session that was created later than this did not exist when the call began.
   const latest = manager.now() + CLOCK_TOLERANCE
-  const except = exceptKey === null ? {} : { exceptKey }
   let [ended, met] = [0, 0]
 
   const endPage = async ({ records, forwards }: ScanPage) => {
@@ -70,7 +69,7 @@ export async function invalidateAll(
     const own = stored.filter(({ userId, kind }) => isOwn(manager, userId) && (userId !== null || kind === 'session'))
     const users = new Set(own.flatMap(({ userId }) => userId ?? []))
     await eachOf(users, async user => {
-      const count = await manager.ofUser(user).begin().endUser(user, except)
+      const count = await manager.ofUser(user).begin().endUser(user, exceptKey)
       ended += count
     })
     const visitors = own.filter(({ userId }) => userId === null)

@@ -4,13 +4,11 @@
 import { packMeta, unpackMeta } from '../data/meta.ts'
 import { hmac } from './id.ts'
 
-const maskOf = (id: string) => Buffer.from(hmac(id, 'csrf\0mask'), 'base64url')
+export const xor = (bytes: Uint8Array, mask: Uint8Array): Uint8Array => bytes.map((byte, at) => byte ^ mask[at]!)
 
 function masked(text: string, id: string): string {
-  const bytes = Buffer.from(text, 'base64url')
-  const mask = maskOf(id)
-  for (let at = 0; at < bytes.length; at += 1) bytes[at]! ^= mask[at]!
-  return bytes.toString('base64url')
+  const mask = Buffer.from(hmac(id, 'csrf\0mask'), 'base64url')
+  return Buffer.from(xor(Buffer.from(text, 'base64url'), mask)).toString('base64url')
 }
 
 /** The token of the session with this ID and this stored data. */

@@ -44,9 +44,6 @@ export const hashOf = (text: string): string => digest('sha256', text)
 /** A new session ID: the shard (random unless given) and 240 random bits. @throws what the generator throws */
 export const newId = (shard = ''): string => shard + draw(43 - shard.length)
 
-/** A secret of 244 random bits, in 43 characters. @throws what the generator throws */
-export const newSecret = (): string => draw(43)
-
 /** A random salt of 96 bits: not secret, never used twice. */
 export const newSalt = (): string => draw(16)
 

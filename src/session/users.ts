@@ -1,6 +1,6 @@
 import { isInstant, isPasswordVersion } from '../contract/record.ts'
 import { CLOCK_TOLERANCE, type SessionRecord, type Store } from '../contract/store.ts'
-import { checkOptionNames, type Hints } from '../text/check-options.ts'
+import { checkOptionNames, type Hints, refuse } from '../text/check-options.ts'
 import type { Duration } from '../text/duration.ts'
 import { isInSeconds, refuseSeconds } from '../text/epoch.ts'
 import { quote } from '../text/quote.ts'
@@ -37,8 +37,7 @@ const ANONYMOUS_HINTS: Hints = {
 
 /** @throws TypeError if it is not a login, or has options that are neither a login's nor among `others` */
 export function checkLogin(method: string, login: object, ...others: string[]): void {
-  if (typeof login !== 'object' || login === null || !('user' in login))
-    throw new TypeError(`${method}: expected { user, data }, got ${quote(login)}`)
+  if (typeof login !== 'object' || login === null || !('user' in login)) refuse(method, '{ user, data }', login)
   checkOptionNames(method, login, [...LOGIN, ...others], LOGIN_HINTS)
 }
 
@@ -62,8 +61,7 @@ export function namespaceOf(text: string): string | null {
 /** @throws TypeError that quotes the value */
 export function passwordVersionOf(value: unknown, name: string): number | null {
   if (value === undefined || value === null) return null
-  if (!isPasswordVersion(value))
-    throw new TypeError(`${name}: expected a whole number from 0 to 4294967295, got ${quote(value)}`)
+  if (!isPasswordVersion(value)) refuse(name, 'a whole number from 0 to 4294967295', value)
   return value
 }
 
@@ -71,9 +69,7 @@ export function passwordVersionOf(value: unknown, name: string): number | null {
 function checkVerifiedAt(value: unknown, now: number): void {
   if (value === undefined || value === null) return
   if (!isInstant(value) || value > now + CLOCK_TOLERANCE)
-    throw new TypeError(
-      `verifiedAt: expected epoch milliseconds, not in the future, or null for never, got ${quote(value)}`,
-    )
+    refuse('verifiedAt', 'epoch milliseconds, not in the future, or null for never', value)
   if (isInSeconds(value) && !isInSeconds(now)) refuseSeconds('verifiedAt', value)
 }
 
@@ -113,11 +109,10 @@ export class Users<Ids extends UserIds> {
   /** @throws TypeError that names the field and quotes the value */
   ownerOf({ user, verifiedAt }: Pick<Login<unknown, Ids, unknown>, 'user' | 'verifiedAt'>, now: number): Owner {
     checkVerifiedAt(verifiedAt, now)
-    if (typeof user !== 'object' || user === null)
-      throw new TypeError(`user: expected { id, name, passwordVersion? }, got ${quote(user)}`)
+    if (typeof user !== 'object' || user === null) refuse('user', '{ id, name, passwordVersion? }', user)
     const { name, passwordVersion } = user
     if (typeof name !== 'string' || name.length > MAX_NAME || !name.isWellFormed() || name.includes('\0'))
-      throw new TypeError(`user.name: expected text of at most ${MAX_NAME} characters without NUL, got ${quote(name)}`)
+      refuse('user.name', `text of at most ${MAX_NAME} characters without NUL`, name)
     // Without one the session would be older than any change, and dead from birth.
     if (passwordVersion === undefined && this.#hasVersions)
       throw new TypeError(
@@ -136,7 +131,7 @@ export class Users<Ids extends UserIds> {
     const shard = this.#store.shard(userId)
     // An ID of another length would never find its session again.
     if (typeof shard !== 'string' || !SHARD.test(shard))
-      throw new TypeError(`shard: expected 3 of the characters A-Z a-z 0-9 _ - from the store, got ${quote(shard)}`)
+      refuse('shard', '3 of the characters A-Z a-z 0-9 _ - from the store', shard)
     return shard
   }
 }
@@ -179,7 +174,7 @@ function hintFor(value: unknown): string {
   return kind === null ? '' : `; for such IDs set userIds: '${kind}' in the manager's options`
 }
 
-function refuse(expected: string, value: unknown): never {
+function refuseId(expected: string, value: unknown): never {
   throw new TypeError(`user ID: expected ${expected}, got ${quote(value)}${hintFor(value)}`)
 }
 
@@ -188,7 +183,7 @@ const bigint: UserIdFormat<'bigint'> = {
   toText: value =>
     isU64(value) || isSafeId(value)
       ? `${value}`
-      : refuse('a bigint from 0n to 18446744073709551615n (or a safe integer)', value),
+      : refuseId('a bigint from 0n to 18446744073709551615n (or a safe integer)', value),
   fromText(text) {
     if (!DECIMAL.test(text)) return null
     const value = BigInt(text)
@@ -197,7 +192,7 @@ const bigint: UserIdFormat<'bigint'> = {
 }
 
 const number: UserIdFormat<'number'> = {
-  toText: value => (isSafeId(value) ? `${value}` : refuse('a safe integer from 0 (userIds is "number")', value)),
+  toText: value => (isSafeId(value) ? `${value}` : refuseId('a safe integer from 0 (userIds is "number")', value)),
   fromText(text) {
     const value = DECIMAL.test(text) ? Number(text) : Number.NaN
     return Number.isSafeInteger(value) ? value : null
@@ -209,7 +204,7 @@ const string: UserIdFormat<'string'> = {
   toText: value =>
     isTextId(value)
       ? Buffer.from(value).toString()
-      : refuse('text of 1 to 128 characters without control characters (userIds is "string")', value),
+      : refuseId('text of 1 to 128 characters without control characters (userIds is "string")', value),
   fromText: value => (isTextId(value) ? value : null),
 }
 

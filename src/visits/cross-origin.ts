@@ -1,4 +1,5 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { xor } from '../session/csrf.ts'
 import { listOf, type Rule, rule } from '../text/check-options.ts'
 import type { VisitRequest } from './types.ts'
 
@@ -64,8 +65,6 @@ export function maskToken(token: string): string {
   const mask = randomBytes(raw.length)
   return Buffer.concat([mask, xor(raw, mask)]).toString('base64url')
 }
-
-const xor = (bytes: Uint8Array, mask: Uint8Array): Uint8Array => bytes.map((byte, at) => byte ^ mask[at]!)
 
 /** Whether `given` is the token, masked or as it is. Takes the same time wherever they differ. */
 export function isToken(token: string, given: unknown): boolean {

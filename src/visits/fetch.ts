@@ -1,7 +1,7 @@
 import type { SessionError } from '../contract/errors.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/users.ts'
-import { aFunction } from '../text/check-options.ts'
+import { aFunction, refuse } from '../text/check-options.ts'
 import { quote } from '../text/quote.ts'
 import type { CookieOptions } from './cookie.ts'
 import { isSafe } from './cross-origin.ts'
@@ -157,7 +157,7 @@ class ResponseVisit<Data extends object, Ids extends UserIds, Input extends obje
   }
 
   respond(response: Response): Response {
-    if (!isResponse(response)) throw new TypeError(`respond: expected a Response, got ${quote(response)}`)
+    if (!isResponse(response)) refuse('respond', 'a Response', response)
     if (response.bodyUsed || response.body?.locked)
       throw new TypeError(
         'respond: the body of this Response was read already: read a clone() of it, and send this one',
@@ -182,14 +182,13 @@ class ResponseVisit<Data extends object, Ids extends UserIds, Input extends obje
   }
 
   async run(handler: (visit: this) => unknown): Promise<Response | undefined> {
-    if (typeof handler !== 'function')
-      throw new TypeError(`handle: expected a function, visit => response, got ${quote(handler)}`)
+    if (typeof handler !== 'function') refuse('handle', 'a function, visit => response', handler)
     const request = this.#fetchRequest
     request.isHandled = true
     try {
       const answer = await this.#answer(handler)
       if (answer === undefined && request.isHandshake) return undefined
-      if (!isResponse(answer)) throw new TypeError(`handle: expected a Response from the handler, got ${quote(answer)}`)
+      if (!isResponse(answer)) refuse('handle', 'a Response from the handler', answer)
       // A part of a page that streams may have asked: its cookie still goes along.
       await this.settled()
       return this.respond(answer)

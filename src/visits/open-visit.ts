@@ -1,6 +1,7 @@
 import { contextOf } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/users.ts'
+import { aBoolean, refuse } from '../text/check-options.ts'
 import { quote } from '../text/quote.ts'
 import { isSafe } from './cross-origin.ts'
 import type { Advice } from './errors.ts'
@@ -24,9 +25,8 @@ function checkVisitRequest(request: unknown): void {
     )
   // With anything else, such as the jar of Next's cookies(), no request would ever be logged in.
   if (cookie !== undefined && cookie !== null && typeof cookie !== 'string' && !Array.isArray(cookie))
-    throw new TypeError(`openVisit: cookie: expected the Cookie header, got ${quote(cookie)}`)
-  if (typeof secure !== 'boolean')
-    throw new TypeError(`openVisit: secure: expected true or false, got ${quote(secure)}`)
+    refuse('openVisit: cookie', 'the Cookie header', cookie)
+  aBoolean(secure, 'openVisit: secure')
   const given = request as VisitRequest
   // A guard that sees nothing lets everything pass.
   if (!isSafe(given) && !(given.header('host') || given.header('origin') || given.header('sec-fetch-site')))

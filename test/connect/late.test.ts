@@ -192,7 +192,10 @@ describe('express-session, by hand', () => {
 })
 
 describe('Express: a login that the limit has refused', () => {
-  const logIn = async (afterwards: (request: any, made: ReturnType<typeof makeStore>) => Promise<unknown>) => {
+  const logIn = async (
+    afterwards: (request: any, made: ReturnType<typeof makeStore>) => Promise<unknown>,
+    isStreamed = false,
+  ) => {
     const made = makeStore({ limit: { max: 1, onLimit: 'refuse' } })
     await made.sessions.logIn(null, { user: { id: 42n, name: '' } })
     const app = express()
@@ -200,8 +203,11 @@ describe('Express: a login that the limit has refused', () => {
     app.use(async (request: any, response) => {
       await called(callback => request.session.regenerate(callback))
       request.session.user = '42'
+      if (isStreamed) response.flushHeaders()
       const error: any = await called(callback => request.session.save(callback)).catch(error => error)
-      response.json([error?.code, await afterwards(request, made)])
+      const text = JSON.stringify([error?.code, await afterwards(request, made)])
+      if (isStreamed) delete request.session
+      response.end(text)
     })
     const { browser } = await listen(app)
     const { body } = await browser().go('/login')
@@ -213,8 +219,11 @@ describe('Express: a login that the limit has refused', () => {
       error => error.code,
     )
 
-  it('is told so at each save before the answer', async () => {
-    const { body, sessions } = await logIn(save)
+  it.each([
+    ['before the answer', false],
+    ['beside an answer that has begun', true],
+  ])('is told so at each save %s', async (_, isStreamed) => {
+    const { body, sessions } = await logIn(save, isStreamed)
     expect(body).toEqual(['ERR_SESSION_LIMIT', 'ERR_SESSION_LIMIT'])
     expect(sessions).toHaveLength(1)
   })

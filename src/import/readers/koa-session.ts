@@ -1,5 +1,5 @@
 import type { OptionsOf } from '../../text/check-options.ts'
-import { instant, isObject, lastUse, type OldCookie, type OldSession, type OldSessions } from '../from.ts'
+import { instant, isObject, lastUse, type OldCookie, type OldSessions } from '../from.ts'
 import { aCookie, aSecret, aStore, checkReader } from './callback-store.ts'
 import { heldIn, keygripCookie } from './keygrip.ts'
 import type { Secret } from './signature.ts'
@@ -30,13 +30,6 @@ const OPTIONS: OptionsOf<FromKoaSessionOptions> = {
 /** Keys of koa-session among those of the application. */
 const OWN = ['_expire', '_maxAge', '_session', '_requireSave']
 
-function sessionFrom<T>(content: unknown): OldSession<T> | null {
-  if (!isObject(content)) return null
-  const expiresAt = instant('_expire', content._expire)
-  const data = Object.fromEntries(Object.entries(content).filter(([name]) => !OWN.includes(name)))
-  return { data: data as T, seenAt: lastUse(expiresAt, content._maxAge), expiresAt }
-}
-
 /**
  * The sessions of koa-session, for `sessionImporter`, in a store or only in the cookie. The cookie beside it, `koa.sess.sig`, must
  * hold its signature by one of the keys; otherwise it is refused, and the store is not asked.
@@ -47,8 +40,13 @@ export function fromKoaSession<T = Record<string, unknown>>(options: FromKoaSess
   const { store, cookie = 'koa.sess', keys } = options
   return {
     ...keygripCookie(cookie, keys),
-    read: async id =>
-      sessionFrom<T>(store === undefined ? heldIn(id) : await store.get(id, 0, { rolling: false, ctx: undefined })),
+    async read(id) {
+      const content = store === undefined ? heldIn(id) : await store.get(id, 0, { rolling: false, ctx: undefined })
+      if (!isObject(content)) return null
+      const expiresAt = instant('_expire', content._expire)
+      const data = Object.fromEntries(Object.entries(content).filter(([name]) => !OWN.includes(name)))
+      return { data: data as T, seenAt: lastUse(expiresAt, content._maxAge), expiresAt }
+    },
     ...(store !== undefined && { destroy: async (id: string) => void (await store.destroy(id, { ctx: undefined })) }),
   }
 }

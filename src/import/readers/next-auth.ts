@@ -49,20 +49,6 @@ function keysFor(name: string, secrets: readonly Secret[]): (encryption: string)
 
 const seconds = (value: unknown) => (typeof value === 'number' ? Math.floor(value * 1000) : null)
 
-/** Tokens: the whole session, encrypted with a key derived from the secret. */
-function tokensOf<T>(cookie: string | OldCookie, secrets: readonly Secret[]): OldSessions<T> {
-  const keys = keysFor(nameOf(cookie), secrets)
-  return {
-    cookie,
-    isChunked: true,
-    parse: token => (decrypt(token, keys) === null ? null : { id: token }),
-    read(token) {
-      const claims = JSON.parse(decrypt(token, keys)!)
-      return { data: claims as T, seenAt: seconds(claims.iat), expiresAt: seconds(claims.exp) }
-    },
-  }
-}
-
 /**
  * Sessions in a database: of NextAuth and Auth.js, and of Lucia. `idOf`: the ID there of the cookie's token. A row whose field `idField`
  * names another ID is none: a database that compares without case finds one for each spelling.
@@ -107,5 +93,15 @@ export function fromNextAuth<T extends { session: unknown }>(options: FromNextAu
       token => adapter.getSessionAndUser!(token),
       token => adapter.deleteSession?.(token),
     )
-  return tokensOf<T>(cookie, secretsFrom('secret', secret!))
+  // Tokens: the whole session, encrypted with a key derived from the secret.
+  const keys = keysFor(nameOf(cookie), secretsFrom('secret', secret!))
+  return {
+    cookie,
+    isChunked: true,
+    parse: token => (decrypt(token, keys) === null ? null : { id: token }),
+    read(token) {
+      const claims = JSON.parse(decrypt(token, keys)!)
+      return { data: claims, seenAt: seconds(claims.iat), expiresAt: seconds(claims.exp) }
+    },
+  }
 }
