@@ -1,9 +1,10 @@
 // The steps of a store on its server, in every order: how a logout follows a new ID, a logout everywhere meets logins and new
 // IDs, a login takes the place of a session on another shard. A mistake in a script or a statement has to be found.
 import type { SessionRecord } from 'coatcheck/custom-store'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { HOUR, keyIn, recordAt, T0, writeId } from '../../support/records.ts'
 import { describeEngine } from '../../support/services/engines.ts'
+import { started } from '../../support/started.ts'
 import type { Call } from '../engines/model.ts'
 import { type Mistake, type Open, postgresServer, redisServer } from './servers.ts'
 import { type Scene, walk } from './steps.ts'
@@ -89,13 +90,9 @@ function walks<Name extends string>(
   scenes: Record<Name, Omit<Scene, 'name'>>,
   mistakes: readonly (readonly [name: string, scene: NoInfer<Name>, mistake: Mistake])[],
 ) {
-  let server: Awaited<ReturnType<typeof start>>
-  beforeAll(async () => {
-    server = await start()
-  })
-  afterAll(() => server?.stop())
+  const server = started(start)
   const walked = async (name: Name, mistake?: Mistake) => {
-    const opened = await server.open(mistake)
+    const opened = await server().open(mistake)
     return walk(opened, { name, ...scenes[name] }).finally(() => opened.stop())
   }
 
