@@ -32,13 +32,6 @@ export function startOf(context: Context, method: string, given: object, isLogin
   return { owner, first, lifetime: lifetimeOf(first, context.options) }
 }
 
-/** The data of a record, to edit. */
-export function draftOf(context: Context, record: SessionRecord): object {
-  const { data, reset } = context.shape.decode(unpackMeta(record.data).text)
-  if (reset) context.reportReset(record, reset)
-  return data
-}
-
 /**
  * Text of edited data, with the fields that the record keeps beside it; `named` are keys that count as changed, and `idle`
  * takes the place of the idle time there, in ms.
@@ -63,7 +56,7 @@ export function initialData(
     ...(idleTimeout !== undefined && { idle: milliseconds(idleTimeout, 'idleTimeout') }),
   }
   if (typeof data !== 'function') return packMeta(meta, shape.encodeInitial(data, over))
-  return packMeta(meta, shape.encodeInitial(data(before === null ? shape.start() : draftOf(context, before))))
+  return packMeta(meta, shape.encodeInitial(data(before === null ? shape.start() : context.draftOf(before))))
 }
 
 /** The record of a session that begins now. */
