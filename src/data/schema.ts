@@ -152,13 +152,6 @@ export class DataShape<Data extends object, Input extends object = Data> {
     return text === '{}' && this.#isFree ? (EMPTY as Frozen<Data>) : null
   }
 
-  /** Frozen data to show; `onReset` hears why it was started anew. */
-  decodeFrozen(text: string, onReset: (cause: Error) => void): Frozen<Data> {
-    const { data, reset } = this.decode(text)
-    if (reset) onReset(reset)
-    return deepFreeze(data) as Frozen<Data>
-  }
-
   /** Valid data that will be valid again when it is read: else it would be lost then, without a word. */
   #storable(data: Keys, over: Over | undefined): object {
     const valid = this.#validated(data)
