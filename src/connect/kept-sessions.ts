@@ -7,7 +7,7 @@ import { type Context, contextOf } from '../manager/context.ts'
 import { withinLimit } from '../manager/limit.ts'
 import { find, fromSnapshot, recordOfSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
-import { draftOf, type InitialData, idleOf, initialData, newRecord } from '../manager/records.ts'
+import { type InitialData, idleOf, initialData, newRecord } from '../manager/records.ts'
 import { logOut } from '../manager/series.ts'
 import { type Refused, refusal, write, writeData } from '../manager/write.ts'
 import { deriveId, hashOf, newSalt, type SessionId, shardOf } from '../session/id.ts'
@@ -203,7 +203,7 @@ export class KeptSessions {
   #logIn(context: Context, session: AnySession, change: Values, owner: Owner): Promise<AnySession | null> {
     return write(context, 'replace', fromSnapshot(context, session), async ({ id, record }) => {
       // What other requests of a visitor have written goes along, that of a user does not.
-      const before = record.userId === null ? draftOf(context, record) : session.data
+      const before = record.userId === null ? context.draftOf(record) : session.data
       const data = { ...before, ...change }
       const salt = newSalt()
       const nextId = deriveId(shardOf(id), id, 'regenerate', salt)

@@ -9,7 +9,7 @@ import type { AnySession } from '../session/session.ts'
 import { quote } from '../text/quote.ts'
 import type { Context, Found } from './context.ts'
 import { find, fromSnapshot } from './lookup.ts'
-import { draftOf, encode, expiryOf, isCookieDueAt, isCookieOwed, isTouchDue, isUntouched, seen } from './records.ts'
+import { encode, expiryOf, isCookieDueAt, isCookieOwed, isTouchDue, isUntouched, seen } from './records.ts'
 import { setTouched } from './series.ts'
 
 /** How often a new ID is drawn again; one more collision means that the generator repeats itself. */
@@ -95,24 +95,18 @@ async function mayRetry({ deadline }: Context, conflicts: number): Promise<boole
 }
 
 /** Edits fresh data; `draft: null` leaves the data as it is. `again` makes the draft once more. `idle`: another idle time, in ms. */
-type Edit<V> = (draft: object, again: () => object) => { draft: object | null; value: V; idle?: number | undefined }
+type Edit = (draft: object, again: () => object) => { draft: object | null; idle?: number | undefined }
 
 /**
- * Edits fresh data and writes it. `null` if the session is gone. It does not extend the session: only a `get` and a new ID
- * do, since their responses can send the cookie again. `named`: keys that count as changed.
+ * Edits fresh data and writes it: the session as it is then, `null` if it is gone. It does not extend the session: only a `get`
+ * and a new ID do, since their responses can send the cookie again. `named`: keys that count as changed.
  */
-function edit<V>(
-  context: Context,
-  start: Found,
-  named: object,
-  change: Edit<V>,
-  findAgain?: FindAgain,
-): Promise<{ found: Found; value: V } | null> {
-  const attempt: Writer<{ found: Found; value: V }> = async (found, isFirst) => {
+function edit(context: Context, start: Found, named: object, change: Edit, findAgain?: FindAgain) {
+  const attempt: Writer<Found> = async (found, isFirst) => {
     const { record } = found
-    const { draft, value, idle } = change(draftOf(context, record), () => draftOf(context, record))
+    const { draft, idle } = change(context.draftOf(record), () => context.draftOf(record))
     // The snapshot says nothing changes, but it may be stale: read once before answering.
-    if (draft === null) return isFirst ? 'conflict' : { value: { found, value } }
+    if (draft === null) return isFirst ? 'conflict' : { value: found }
     const { seenAt, absoluteExpiresAt } = record
     const expiresAt = idle === undefined ? record.expiresAt : expiryOf(seenAt, absoluteExpiresAt, idle)
     const written = { data: encode(context, record, draft, named, idle), seenAt, expiresAt, writeId: newWriteId() }
@@ -120,7 +114,7 @@ function edit<V>(
     if (outcome !== 'updated') return outcome
     const latest = { ...record, ...written, version: record.version + 1 }
     context.local.writers.note(latest)
-    return { value: { found: { ...found, record: latest }, value } }
+    return { value: { ...found, record: latest } }
   }
   return write(context, 'update', start, attempt, findAgain)
 }
@@ -138,9 +132,9 @@ export async function writeData(
   const named = isPlain(change) ? change : {}
   const written = await edit(context, fromSnapshot(context, session), named, (before, again) => {
     const draft = changed(change, before, again)
-    return { draft, value: undefined, idle: idleIn?.(draft) }
+    return { draft, idle: idleIn?.(draft) }
   })
-  return written === null ? null : context.session(written.found)
+  return written && context.session(written)
 }
 
 /** Data after a change. `again` makes the draft once more. @throws TypeError for a change that is neither keys nor a function */
@@ -159,17 +153,18 @@ export async function takeKey(
   session: AnySession,
   name: string,
 ): Promise<{ session: AnySession | null; value: unknown }> {
-  const taken = (data: object): { draft: object | null; value: unknown } => {
-    const { [name]: value, ...rest } = data as Record<string, unknown>
-    if (!Object.hasOwn(data, name) || value === undefined) return { draft: null, value: undefined }
+  let value: unknown
+  const written = await edit(context, fromSnapshot(context, session), {}, data => {
+    const { [name]: found, ...rest } = data as Record<string, unknown>
+    value = Object.hasOwn(data, name) ? found : undefined
+    if (value === undefined) return { draft: null }
     const start = context.shape.start() as Record<string, unknown>
-    if (!Object.hasOwn(start, name)) return { draft: rest, value }
+    if (!Object.hasOwn(start, name)) return { draft: rest }
     // Otherwise each request that asks for an absent flash message would write.
-    if (isDeepStrictEqual(value, start[name])) return { draft: null, value }
-    return { draft: { ...rest, [name]: start[name] }, value }
-  }
-  const written = await edit(context, fromSnapshot(context, session), {}, taken)
-  return { session: written === null ? null : context.session(written.found), value: written?.value }
+    if (isDeepStrictEqual(value, start[name])) return { draft: null }
+    return { draft: { ...rest, [name]: start[name] } }
+  })
+  return written === null ? { session: null, value: undefined } : { session: context.session(written), value }
 }
 
 /**
@@ -183,14 +178,9 @@ export async function writeRecord(context: Context, record: SessionRecord, keys:
     const latest = await context.storedRecord(found.record.key)
     return latest?.userId === record.userId ? { ...found, record: latest } : null
   }
-  const written = await edit(
-    context,
-    context.foundAs(record),
-    keys,
-    draft => ({ draft: { ...draft, ...keys }, value: null }),
-    findAgain,
-  )
-  return written === null ? null : written.found.record.key
+  const change = (draft: object) => ({ draft: { ...draft, ...keys } })
+  const written = await edit(context, context.foundAs(record), keys, change, findAgain)
+  return written === null ? null : written.record.key
 }
 
 /** Whether a use of the session may have to be written down, or bring its cookie. Of most requests: neither. */

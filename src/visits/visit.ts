@@ -138,7 +138,6 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#queued(async () => {
       checkLogin('logIn', given, 'remember')
       const { remember, ...login } = given
-      this.#mayBegin()
       const { rememberFor } = this.#context.options
       if (remember && rememberFor === null)
         throw new TypeError("remember: is off: give the manager { rememberFor: '30d' }")

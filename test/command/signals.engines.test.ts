@@ -1,10 +1,11 @@
 // The built command gets a signal, or its server says nothing.
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { SessionManager } from 'coatcheck'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { commandOn, runCommand, startCoatcheck } from '../support/command.ts'
+import { portOf } from '../support/listening.ts'
 import { build } from '../support/scripts/build.mjs'
 import { describeEngine } from '../support/services/engines.ts'
 import { type PostgresServer, startPostgres } from '../support/services/postgres.ts'
@@ -26,8 +27,7 @@ async function fallsSilent(port: number, answers: number) {
       if (passed <= answers) client.write(chunk)
     })
   })
-  await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve))
-  return { port: (proxy.address() as AddressInfo).port, close: () => proxy.close() }
+  return { port: await portOf(proxy), close: () => proxy.close() }
 }
 
 describeEngine('postgresql', 'a signal', () => {
@@ -85,8 +85,7 @@ describeEngine('postgresql', 'a signal', () => {
 
   it('is not needed where a server accepts connections and never answers', async () => {
     const silent = createServer(socket => socket.on('error', () => {}))
-    await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
-    const { port } = silent.address() as { port: number }
+    const port = await portOf(silent)
     for (const scheme of ['postgres', 'mysql', 'redis', 'redis+cluster']) {
       const url = `${scheme}://ada:hunter2@127.0.0.1:${port}${scheme.startsWith('redis') ? '' : '/x'}`
       const { code, err } = await runCommand(['list', '42', '--timeout', '300ms'], {

@@ -1,10 +1,8 @@
 // What a real browser does with the cookies: every line of docs/security.md about them is tried here in Chromium.
 import { createHash, X509Certificate } from 'node:crypto'
-import { once } from 'node:events'
 import { mkdir, writeFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { SessionManager } from 'coatcheck'
 import { type NodeVisitsOptions, nodeVisits } from 'coatcheck/node'
@@ -12,6 +10,7 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import type { BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { answerError } from '../support/edge-service.ts'
+import { portOf } from '../support/listening.ts'
 import { openBrowser, profileFolder } from '../support/services/chromium.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { until } from '../support/services/process.ts'
@@ -112,9 +111,7 @@ describeEngine('chromium', 'cookies in Chromium', () => {
         )
         .finally(() => socket.end('HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n'))
     })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    port = (server.address() as AddressInfo).port
+    port = await portOf(server)
     profile = await profileFolder()
     const spki = new X509Certificate(certificate.cert).publicKey.export({ type: 'spki', format: 'der' })
     await mkdir(join(profile.path, 'Default'))

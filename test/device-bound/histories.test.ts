@@ -10,7 +10,7 @@ import { ADA, BOUND_COOKIE, boundEdge, challengeIn, DeviceClient, REFRESH, REGIS
 import { type DevicePair, newDevice, refreshProof, registrationProof } from '../support/device-key.ts'
 import { MINUTE, SECOND } from '../support/test-clock.ts'
 
-const ROUNDS = Number(process.env.COATCHECK_ROUNDS ?? 30)
+const ROUNDS = Number(process.env.COATCHECK_ROUNDS ?? 16)
 const SKEW = 4 * MINUTE
 /** `lifetime`, the tolerance of clocks, and what the clocks differ by. */
 const LIMIT = 5 * MINUTE + 5 * MINUTE + SKEW

@@ -2,7 +2,6 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect, createServer } from 'node:http2'
-import type { AddressInfo } from 'node:net'
 import { SessionManager } from 'coatcheck'
 import { deviceBound, deviceOf, deviceState } from 'coatcheck/device-bound'
 import { fetchVisits } from 'coatcheck/fetch'
@@ -12,6 +11,7 @@ import express from 'express'
 import { describe, expect, it, vi } from 'vitest'
 import { DeviceClient, REFRESH } from '../support/device-client.ts'
 import { pageOf, send, served, walkOver } from '../support/device-wire.ts'
+import { portOf } from '../support/listening.ts'
 
 describe('nodeVisits', () => {
   const bound = () => deviceBound(nodeVisits(new SessionManager({ store: new MemoryStore() })), { lifetime: '1m' })
@@ -32,8 +32,7 @@ describe('nodeVisits', () => {
       if (await visits.handled(request, response)) return
       response.end(await pageOf(visits.of(request, response), request.url))
     })
-    await once(server.listen(0, '127.0.0.1'), 'listening')
-    const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    const client = connect(`http://127.0.0.1:${await portOf(server)}`)
     const ask = async (path: string, headers: Record<string, string> = {}) => {
       const [answered] = await once(
         client

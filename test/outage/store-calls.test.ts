@@ -352,11 +352,11 @@ describe('a process that was busy for longer than storeTimeout', () => {
       return new Promise<void>(resolve => waiting.push(resolve)).then(proceed)
     }
     const store = BarrierStore.over(inner)
-    const sessions = new SessionManager({ store, sweepInterval: false, storeTimeout: '200ms' })
+    const sessions = new SessionManager({ store, sweepInterval: false, storeTimeout: '100ms' })
     let session: any = await sessions.create({ user })
     try {
       for (const verb of ['read', 'update'] as const) store.every(verb, overTheWire)
-      for (let round = 0; round < 3; round += 1) {
+      for (let round = 0; round < 2; round += 1) {
         const calls = [
           ...Array.from({ length: 20 }, () => sessions.get(session.secret)),
           sessions.update(session, { round }),
@@ -364,7 +364,7 @@ describe('a process that was busy for longer than storeTimeout', () => {
         // So long that the command is on its way, and nothing has come back.
         await new Promise(resolve => setImmediate(resolve))
         // As long as the other thread needs to answer, which is not up to this one.
-        const end = performance.now() + 400
+        const end = performance.now() + 200
         while (performance.now() < end || (Atomics.load(answered, 0) < asked && performance.now() < end + 20_000));
         const outcomes = await Promise.allSettled(calls)
         expect(outcomes.filter(({ status }) => status === 'rejected')).toEqual([])

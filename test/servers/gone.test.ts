@@ -2,12 +2,11 @@
 import { EventEmitter, once } from 'node:events'
 import { type IncomingMessage, type ServerResponse, request as send } from 'node:http'
 import http2, { type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
-import type { AddressInfo } from 'node:net'
 import { SessionManager } from 'coatcheck'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, describe, expect, it } from 'vitest'
-import { listening } from '../support/listening.ts'
+import { listening, portOf } from '../support/listening.ts'
 
 const ada = { user: { id: 42n, name: 'ada' } }
 const open: (() => unknown)[] = []
@@ -35,9 +34,7 @@ async function overHttp1(handler: Handler): Promise<Client> {
 
 async function overHttp2(handler: Handler): Promise<Client> {
   const server = http2.createServer(handler as unknown as (q: Http2ServerRequest, r: Http2ServerResponse) => void)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const client = http2.connect(`http://localhost:${(server.address() as AddressInfo).port}`).on('error', () => {})
+  const client = http2.connect(`http://localhost:${await portOf(server)}`).on('error', () => {})
   open.push(() => server.close())
   open.push(() => client.destroy())
   return {

@@ -1,11 +1,11 @@
 // A server on node:http2, without a cast: visits are the same as on node:http.
 import { once } from 'node:events'
 import http2, { type ClientHttp2Session, createSecureServer, type IncomingHttpHeaders } from 'node:http2'
-import type { AddressInfo } from 'node:net'
 import { SessionManager, stringify } from 'coatcheck'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { portOf } from '../support/listening.ts'
 import { type Certificate, makeCertificate } from '../support/services/tls.ts'
 
 let certificate: Certificate
@@ -28,8 +28,7 @@ beforeAll(async () => {
       response.writeHead((error as { status?: number }).status ?? 500).end()
     }
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  origin = `https://localhost:${(server.address() as AddressInfo).port}`
+  origin = `https://localhost:${await portOf(server)}`
   client = http2.connect(origin, { ca: certificate.cert })
   closing.push(
     () => client.destroy(),

@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { watched } from '../../examples/watched-socket.mjs'
 import { within } from '../support/deadlines.ts'
 import { failure, survive } from '../support/failure.ts'
+import { portOf } from '../support/listening.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { type PostgresDatabase, sharedPostgres } from '../support/services/postgres.ts'
 import { until } from '../support/services/process.ts'
@@ -157,9 +158,7 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
         for (const socket of [client, database]) socket.on('error', () => {})
         client.pipe(database).pipe(client)
       })
-      await new Promise<void>(resolve => way.listen(0, '127.0.0.1', resolve))
-      const { port } = way.address() as { port: number }
-      const store = new PostgresStore(own.server.postgresJs({ port, max: 1 }))
+      const store = new PostgresStore(own.server.postgresJs({ port: await portOf(way), max: 1 }))
       await store.read(newKey(), { now: NOW }) // connects, so that what follows meets the lock in time
       const release = await own.locks.hold()
       const giveUp = async () =>

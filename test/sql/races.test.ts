@@ -9,9 +9,10 @@ import { describeEngine } from '../support/services/engines.ts'
 import { sharedMariadb } from '../support/services/mariadb.ts'
 import { sharedPostgres } from '../support/services/postgres.ts'
 import { until } from '../support/services/process.ts'
+import { TABLES } from '../support/sql/backend.ts'
 import { mariadbOf, postgresOf } from './databases.ts'
 import type { Locks, Transaction } from './locks.ts'
-import { COLUMNS_BUT_ID, call, NOW, newKey, record, TABLES } from './records.ts'
+import { COLUMNS_BUT_ID, call, NOW, newKey, record } from './records.ts'
 
 type Store = PostgresStore | MysqlStore
 const LOCK_USER = `SELECT user_id FROM coatcheck_sessions_users WHERE user_id = '42' FOR UPDATE`

@@ -50,5 +50,3 @@ export const isLive = async (store: Store, key: string, now = NOW) => {
 /** The columns of the session table but for its key, in the order of the table. */
 export const COLUMNS_BUT_ID = `kind, parent_key, namespace, user_id, user_name, password_version, data, version, write_id,
   created_at, seen_at, expires_at, absolute_expires_at, moved_to`
-
-export const TABLES = ['coatcheck_sessions', 'coatcheck_sessions_users'] as const

@@ -6,8 +6,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { soon } from '../support/deadlines.ts'
 import { describeEngine, type EngineName } from '../support/services/engines.ts'
 import { sharedPostgres } from '../support/services/postgres.ts'
+import { TABLES } from '../support/sql/backend.ts'
 import { keyOf, openD1, openFile, openMariadb, postgresOn, type SqlDatabase } from './databases.ts'
-import { call, change, forward, NOW, record, TABLES } from './records.ts'
+import { call, change, forward, NOW, record } from './records.ts'
 
 const LATER = NOW + 9e6
 /** The user who has many sessions, most of them expired and not yet swept. */

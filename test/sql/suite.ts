@@ -2,6 +2,7 @@
 import { testStore } from 'coatcheck/custom-store/testing'
 import { it } from 'vitest'
 import { clientCases } from '../support/client-cases.ts'
+import { damages } from '../support/sql/backend.ts'
 import type { SqlStore } from './databases.ts'
 
 interface Subject {
@@ -23,13 +24,5 @@ export function partOfTheSuite(
     for (const store of [stores].flat() as SqlStore[]) await store.migrate()
     return stores
   }
-  const corrupt = async (_: unknown, key: string) => {
-    await get().run(`UPDATE coatcheck_sessions SET version = -1 WHERE id = '${key}'`)
-  }
-  const outage = async () => {
-    const { run } = get()
-    await run('ALTER TABLE coatcheck_sessions RENAME TO elsewhere')
-    return () => run('ALTER TABLE elsewhere RENAME TO coatcheck_sessions')
-  }
-  testStore(test, open, undefined, { corrupt, outage, runs: 5, rounds: 3 })
+  testStore(test, open, undefined, { ...damages(sql => get().run(sql)), runs: 5, rounds: 3 })
 }

@@ -1,6 +1,6 @@
 // The package as npm would deliver it, and projects that install it.
 import { execFile } from 'node:child_process'
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -49,10 +49,17 @@ export interface Project {
   jest(testMatch: string, ...nodeOptions: string[]): Promise<string>
 }
 
-/** A project with the programs of test/package/fixtures; what `install` leaves in it is all that it has. */
+/** A project with the programs of test/package/fixtures, two of them as ES modules too; what `install` leaves in it is all that it has. */
 async function project(folder: string, install: () => Promise<unknown>): Promise<Project> {
   mkdirSync(folder, { recursive: true })
   cpSync(join(root, 'test/package/fixtures'), folder, { recursive: true })
+  for (const name of ['names', 'jest.test']) {
+    const code = readFileSync(join(folder, `${name}.cjs`), 'utf8').replace('require(subpath)', 'await import(subpath)')
+    writeFileSync(
+      join(folder, `${name}.mjs`),
+      code.replaceAll(/const (\{.+\}) = require\((.+)\)/g, 'import $1 from $2'),
+    )
+  }
   writeFileSync(join(folder, 'package.json'), '{ "name": "consumer", "private": true, "type": "module" }\n')
   await install()
   return {

@@ -6,7 +6,7 @@ import { deviceState } from 'coatcheck/device-bound'
 import { afterEach, expect } from 'vitest'
 import { ADA, BOUND_COOKIE, challengeIn, REFRESH, REGISTER } from './device-client.ts'
 import { newDevice, refreshProof, registrationProof } from './device-key.ts'
-import { listening } from './listening.ts'
+import { headersOf, listening } from './listening.ts'
 
 /** What the page at this path answers; its name says what it does first. */
 export async function pageOf(visit: Visit, path: string): Promise<string> {
@@ -29,10 +29,8 @@ export async function served(handler: RequestListener): Promise<string> {
 /** As a browser sends it: Node's fetch would add Sec-Fetch-Mode. */
 export async function send(url: string, method: string, headers: Record<string, string>): Promise<Response> {
   const [response] = (await once(ask(url, { method, headers }).end(), 'response')) as [IncomingMessage]
-  const given = new Headers()
-  for (const [name, values] of Object.entries(response.headersDistinct))
-    for (const value of values!) given.append(name, value)
-  return new Response(Buffer.concat(await response.toArray()), { status: response.statusCode!, headers: given })
+  const head = { status: response.statusCode!, headers: headersOf(response) }
+  return new Response(Buffer.concat(await response.toArray()), head)
 }
 
 export const cookiesOf = (response: Response) => response.headers.getSetCookie().map(line => line.split(';', 1)[0]!)

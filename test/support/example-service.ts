@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request as send } from 'node:http'
 import { fileURLToPath } from 'node:url'
+import { headersOf } from './listening.ts'
 import { build } from './scripts/build.mjs'
 import { start, until } from './services/process.ts'
 
@@ -88,9 +89,7 @@ export class Client {
     // What is answered before it has read the body may close the connection under the rest of it.
     request.on('error', () => {}).end(isRaw ? body : JSON.stringify(body))
     const [response] = (await once(request, 'response')) as [IncomingMessage]
-    const received = new Headers()
-    for (const [name, values] of Object.entries(response.headersDistinct))
-      for (const value of values!) received.append(name, value)
+    const received = headersOf(response)
     for (const line of received.getSetCookie()) {
       const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
       if (/; Max-Age=0(;|$)/i.test(line)) this.cookies.delete(name)

@@ -1,7 +1,20 @@
 // A server of node:http on a free port of this machine, and a client that sends exactly the headers it is told to.
 import { once } from 'node:events'
-import { type Agent, createServer, type RequestListener, type Server, request as send } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import {
+  type Agent,
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  request as send,
+} from 'node:http'
+import type { AddressInfo, Server as NetServer } from 'node:net'
+
+/** Opens any server on a free port of this machine. */
+export async function portOf(server: NetServer): Promise<number> {
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return (server.address() as AddressInfo).port
+}
 
 export interface Listening {
   readonly server: Server
@@ -15,13 +28,17 @@ export async function listening(listener: RequestListener): Promise<Listening> {
   const server = createServer(listener)
   // On a busy machine a client may use a connection again in the moment in which it is closed as idle.
   server.keepAliveTimeout = 60_000
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const { port } = server.address() as AddressInfo
+  const port = await portOf(server)
   const close = () => {
     server.close().closeAllConnections()
     return once(server, 'close')
   }
   return { server, port, url: `http://127.0.0.1:${port}`, close }
+}
+
+export function headersOf({ headersDistinct }: IncomingMessage): Headers {
+  const all = Object.entries(headersDistinct)
+  return new Headers(all.flatMap(([name, values]) => values!.map((value): [string, string] => [name, value])))
 }
 
 export interface Reply {
