@@ -111,9 +111,8 @@ export class DataShape<Data extends object, Input extends object = Data> {
    * Text of valid data. `over`: what is stored, of which only that changes which the data changes or which is named.
    * @throws SessionError ERR_SESSION_DATA that names the path, or the size
    */
-  encode(data: unknown, over?: Over): string {
-    if (!isKeyed(data)) throw new SessionError('ERR_SESSION_DATA', `data: expected an object, got ${quote(data)}`)
-    const text = this.#codec.encode(this.#schema ? this.#storable(data, over) : data)
+  encode(data: object, over?: Over): string {
+    const text = this.#codec.encode(this.#schema ? this.#storable(data as Keys, over) : data)
     if (typeof text !== 'string' || !text.isWellFormed() || text.includes('\0'))
       throw new SessionError('ERR_SESSION_DATA', 'codec: encode must return well-formed text without NUL')
     // A character has at most three bytes for each UTF-16 unit: most data is never counted.
@@ -151,13 +150,6 @@ export class DataShape<Data extends object, Input extends object = Data> {
   /** The data of a text that needs no decoding, since nothing is in it; `null` for any other. */
   known(text: string): Frozen<Data> | null {
     return text === '{}' && this.#isFree ? (EMPTY as Frozen<Data>) : null
-  }
-
-  /** Frozen data to show; `onReset` hears why it was started anew. */
-  decodeFrozen(text: string, onReset: (cause: Error) => void): Frozen<Data> {
-    const { data, reset } = this.decode(text)
-    if (reset) onReset(reset)
-    return deepFreeze(data) as Frozen<Data>
   }
 
   /** Valid data that will be valid again when it is read: else it would be lost then, without a word. */

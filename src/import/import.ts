@@ -11,10 +11,9 @@ import { SessionStoreError } from '../contract/errors.ts'
 import type { SessionRecord } from '../contract/store.ts'
 import type { Context } from '../manager/context.ts'
 import { find } from '../manager/lookup.ts'
-import { expiryOf, initialData, lifetimeOf, newRecord } from '../manager/records.ts'
+import { expiryOf, initialData, newRecord, startOf } from '../manager/records.ts'
 import { deriveId, newSalt, newWriteId, type SessionId, shardOf } from '../session/id.ts'
 import type { UserIdInput, UserIds } from '../session/users.ts'
-import { ANONYMOUS, checkAnonymous, checkLogin } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
 import { Recent } from '../time/recent.ts'
 import { within } from '../time/within.ts'
@@ -159,13 +158,10 @@ export class Import {
     if (!isObject(given) || !('user' in given || 'data' in given))
       throw new TypeError(`toLogin: expected { user: { id, name }, data }, { data } or null, got ${quote(given)}`)
     const { createdAt: said, verifiedAt = null, ...rest } = given as OldLogin
-    const login = { ...rest, verifiedAt }
-    const isVisitor = !('user' in given)
-    if (isVisitor) checkAnonymous(rest, 'toLogin')
-    else checkLogin('toLogin', login)
+    const isLogin = 'user' in given
+    const login = isLogin ? { ...rest, verifiedAt } : rest
+    const { owner, lifetime } = startOf(context, 'toLogin', login, isLogin)
     const now = context.now()
-    const owner = isVisitor ? ANONYMOUS : context.users.ownerOf(login, now)
-    const lifetime = lifetimeOf(login, context.options)
     const since = epoch('createdAt', said) ?? old.createdAt ?? null
     const createdAt = Math.max(1, Math.min(now, since ?? old.seenAt ?? now))
     const absoluteExpiresAt = createdAt + lifetime.absolute
@@ -176,7 +172,7 @@ export class Import {
     const first = deriveId(shard, secret, 'import', salt)
     const id = deriveId(shard, first, 'regenerate', nextSalt)
     const record: SessionRecord = {
-      ...newRecord(context, first, owner, initialData(context, isVisitor ? rest : login), now, lifetime),
+      ...newRecord(context, first, owner, initialData(context, login), now, lifetime),
       createdAt,
       expiresAt: expiryOf(now, absoluteExpiresAt, lifetime.idle),
       absoluteExpiresAt,

@@ -6,21 +6,13 @@ import { afterWrite } from '../guard/store-calls.ts'
 import { withCsrfToken } from '../session/csrf.ts'
 import { deriveId, newId, newSalt, newWriteId, shardOf } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
-import type { Owner } from '../session/users.ts'
 import { isThenable } from '../time/within.ts'
 import type { Context } from './context.ts'
 import { withinLimit } from './limit.ts'
 import { type AnyRef, find, findCurrent, idOf } from './lookup.ts'
-import { type InitialData, initialData, isUntouched, type Lifetime, newRecord, seen } from './records.ts'
+import { initialData, isUntouched, type NewSession, newRecord, seen } from './records.ts'
 import { endSeries, seriesOf } from './series.ts'
 import { type Attempt, MAX_COLLISIONS, type Refused, refusal, write } from './write.ts'
-
-/** The input for a new session. */
-export interface NewSession {
-  readonly owner: Owner
-  readonly first: InitialData
-  readonly lifetime: Lifetime
-}
 
 /** Makes a new session live, in place of `before` if that is given: the session, or why there is none. */
 async function tryToBegin(

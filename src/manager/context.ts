@@ -2,7 +2,7 @@
 // that memory, and as an event.
 import type { ReplaceOutcome, SessionRecord } from '../contract/store.ts'
 import { unpackMeta } from '../data/meta.ts'
-import { DataShape, type Frozen } from '../data/schema.ts'
+import { DataShape, deepFreeze, type Frozen } from '../data/schema.ts'
 import { StoreCalls } from '../guard/store-calls.ts'
 import { WriteQueue } from '../guard/write-queue.ts'
 import { emitTo, type SessionEvent, type WriteRefusal } from '../session/events.ts'
@@ -236,13 +236,16 @@ export class Context {
     return userId === null ? null : this.users.fromText(userId)
   }
 
+  /** The data of a record, to show. */
   decode(record: SessionRecord): Frozen<object> {
-    return this.shape.decodeFrozen(unpackMeta(record.data).text, cause => this.reportReset(record, cause))
+    return deepFreeze(this.draftOf(record))
   }
 
-  /** Stored data that could not be read, or no longer fits, was replaced by the start value. */
-  reportReset(record: SessionRecord, cause: Error): void {
-    this.emit({ type: 'data-reset', key: record.key as SessionKey, cause })
+  /** The data of a record, to edit. An event tells where it could not be read, or no longer fits, and was started anew. */
+  draftOf(record: SessionRecord): object {
+    const { data, reset } = this.shape.decode(unpackMeta(record.data).text)
+    if (reset) this.emit({ type: 'data-reset', key: record.key as SessionKey, cause: reset })
+    return data
   }
 }
 

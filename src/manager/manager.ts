@@ -17,8 +17,7 @@ import {
   type StoredSession,
   type UserSession,
 } from '../session/session.ts'
-import type { UserIdInput, UserIds } from '../session/users.ts'
-import { ANONYMOUS, checkAnonymous, checkLogin, type Login, passwordVersionOf } from '../session/users.ts'
+import { type Login, passwordVersionOf, type UserIdInput, type UserIds } from '../session/users.ts'
 import { aFunction, checkOptions, type OptionsOf } from '../text/check-options.ts'
 import { type Duration, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
@@ -33,7 +32,7 @@ import {
   REGENERATE_OPTIONS,
   type SessionOptions,
 } from './options.ts'
-import { lifetimeOf } from './records.ts'
+import { startOf } from './records.ts'
 import { issueToken, type Redeemed, redeemToken, revokeToken } from './remember.ts'
 import { endSeries, logOut, seriesOfDevice } from './series.ts'
 import { isTouchNow, takeKey, writeData, writeRecord, writeTouch } from './write.ts'
@@ -91,11 +90,7 @@ export class SessionManager<
     const context = contextOf(this).begin()
     // `{ user: undefined }` is a mistake, not a visitor.
     const isLogin = typeof start === 'object' && start !== null && 'user' in start
-    if (isLogin) checkLogin('create', start)
-    else checkAnonymous(start)
-    const owner = isLogin ? context.users.ownerOf(start, context.now()) : ANONYMOUS
-    const lifetime = isLogin ? lifetimeOf(start, context.options) : context.options
-    return await begin(context, { owner, first: start, lifetime })
+    return await begin(context, startOf(context, 'create', start, isLogin))
   }
 
   /**
@@ -159,9 +154,7 @@ export class SessionManager<
    */
   async logIn(session: SessionRef<Data, Ids>, login: Login<Data, Ids, Input>): Promise<UserSession<Data, Ids>> {
     const context = contextOf(this).begin()
-    checkLogin('logIn', login)
-    const owner = context.users.ownerOf(login, context.now())
-    const start = { owner, first: login, lifetime: lifetimeOf(login, context.options) }
+    const start = startOf(context, 'logIn', login, true)
     return (await beginInPlace(context, session, start)) as UserSession<Data, Ids>
   }
 

@@ -3,23 +3,33 @@ import type { SessionRecord } from '../contract/store.ts'
 import { packMeta, unpackMeta } from '../data/meta.ts'
 import type { Over } from '../data/schema.ts'
 import { newWriteId } from '../session/id.ts'
-import type { Login, Owner } from '../session/users.ts'
+import { ANONYMOUS, checkAnonymous, checkLogin, type Login, type Owner } from '../session/users.ts'
 import { refuse } from '../text/check-options.ts'
-import { type Duration, milliseconds } from '../text/duration.ts'
+import { milliseconds } from '../text/duration.ts'
 import type { Context } from './context.ts'
 import type { ResolvedOptions } from './options.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: of any data and user IDs
-export type InitialData = Pick<Login<any, any, any>, 'data' | 'verifiedAt' | 'idleTimeout'> & { readonly over?: Over }
+type AnyLogin = Login<any, any, any>
+export type InitialData = Pick<AnyLogin, 'data' | 'verifiedAt' | 'idleTimeout'> & { readonly over?: Over }
 
 /** How long a session may be idle, and live in all, in ms. */
-export type Lifetime = Pick<ResolvedOptions, 'idle' | 'absolute'>
+type Lifetime = Pick<ResolvedOptions, 'idle' | 'absolute'>
 
-/** The data of a record, to edit. */
-export function draftOf(context: Context, record: SessionRecord): object {
-  const { data, reset } = context.shape.decode(unpackMeta(record.data).text)
-  if (reset) context.reportReset(record, reset)
-  return data
+/** The input for a new session. */
+export interface NewSession {
+  readonly owner: Owner
+  readonly first: InitialData
+  readonly lifetime: Lifetime
+}
+
+/** What a login asks for, or a visitor. @throws TypeError that says what is wrong with it */
+export function startOf(context: Context, method: string, given: object, isLogin: boolean): NewSession {
+  if (isLogin) checkLogin(method, given)
+  else checkAnonymous(given, method)
+  const first = given as AnyLogin
+  const owner = isLogin ? context.users.ownerOf(first, context.now()) : ANONYMOUS
+  return { owner, first, lifetime: lifetimeOf(first, context.options) }
 }
 
 /**
@@ -46,7 +56,7 @@ export function initialData(
     ...(idleTimeout !== undefined && { idle: milliseconds(idleTimeout, 'idleTimeout') }),
   }
   if (typeof data !== 'function') return packMeta(meta, shape.encodeInitial(data, over))
-  return packMeta(meta, shape.encodeInitial(data(before === null ? shape.start() : draftOf(context, before))))
+  return packMeta(meta, shape.encodeInitial(data(before === null ? shape.start() : context.draftOf(before))))
 }
 
 /** The record of a session that begins now. */
@@ -128,8 +138,8 @@ export const expiryOf = (seenAt: number, absoluteExpiresAt: number, idle: number
  * How long a session of this login may live: what the login asks for, within what the manager allows.
  * @throws TypeError that quotes the value
  */
-export function lifetimeOf(
-  login: { idleTimeout?: Duration | undefined; absoluteTimeout?: Duration | undefined },
+function lifetimeOf(
+  login: Pick<AnyLogin, 'idleTimeout' | 'absoluteTimeout'>,
   { idle, absolute, touchInterval }: ResolvedOptions,
 ): Lifetime {
   const within = (name: 'idleTimeout' | 'absoluteTimeout', longest: number): number => {

@@ -74,10 +74,8 @@ export async function readSeries(context: Context, key: string): Promise<FoundSe
   const record = await context.storedRecord(key)
   if (record?.kind !== 'remember') return null
   // As for a session: the limit of today holds it too, where there is one.
-  const expiresAt = Math.min(
-    record.expiresAt,
-    record.createdAt + (context.options.rememberFor ?? Number.POSITIVE_INFINITY),
-  )
+  const longest = context.options.rememberFor ?? Number.POSITIVE_INFINITY
+  const expiresAt = Math.min(record.expiresAt, record.createdAt + longest)
   if (!(expiresAt > context.now())) return null
   const series = parseSeries(record.data)
   if (series !== null && context.userIdOf(record) !== null) return { record: { ...record, expiresAt }, series }

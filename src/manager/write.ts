@@ -9,7 +9,7 @@ import type { AnySession } from '../session/session.ts'
 import { quote } from '../text/quote.ts'
 import type { Context, Found } from './context.ts'
 import { find, fromSnapshot } from './lookup.ts'
-import { draftOf, encode, expiryOf, isCookieDueAt, isCookieOwed, isTouchDue, isUntouched, seen } from './records.ts'
+import { encode, expiryOf, isCookieDueAt, isCookieOwed, isTouchDue, isUntouched, seen } from './records.ts'
 import { setTouched } from './series.ts'
 
 /** How often a new ID is drawn again; one more collision means that the generator repeats itself. */
@@ -104,7 +104,7 @@ type Edit = (draft: object, again: () => object) => { draft: object | null; idle
 function edit(context: Context, start: Found, named: object, change: Edit, findAgain?: FindAgain) {
   const attempt: Writer<Found> = async (found, isFirst) => {
     const { record } = found
-    const { draft, idle } = change(draftOf(context, record), () => draftOf(context, record))
+    const { draft, idle } = change(context.draftOf(record), () => context.draftOf(record))
     // The snapshot says nothing changes, but it may be stale: read once before answering.
     if (draft === null) return isFirst ? 'conflict' : { value: found }
     const { seenAt, absoluteExpiresAt } = record

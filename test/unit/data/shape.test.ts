@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod'
-import { DataShape } from '../../../src/data/schema.ts'
+import { DataShape, deepFreeze } from '../../../src/data/schema.ts'
 import { schemaOf } from '../../support/manager-kit.ts'
 
 const decode = (text: string) => JSON.parse(text) as unknown
@@ -41,7 +41,8 @@ it('data that a codec gives is shown frozen, whatever is in it, and a function i
   const helper = () => 1
   const ring: Record<string, unknown> = { helper, none: null, missing: undefined, list: [{ a: 1 }] }
   ring.self = ring
-  const shown = shape({ codec: { encode: () => 'x', decode: () => ring } }).decodeFrozen('x', () => {}) as typeof ring
+  const { data } = shape({ codec: { encode: () => 'x', decode: () => ring } }).decode('x')
+  const shown = deepFreeze(data) as typeof ring
   expect(Object.isFrozen(shown) && Object.isFrozen((shown.list as object[])[0])).toBe(true)
   expect(Object.isFrozen(helper)).toBe(false)
 })
