@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import { SessionManager, type SessionOptions, type Store } from 'coatcheck'
 import { type ConnectStoreOptions, connectStore } from 'coatcheck/connect'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { BarrierStore, faults } from '../barrier-store.ts'
 import { type ConnectBrowser, type Start, startApp } from './apps.ts'
 import { OldConnectStore } from './old-store.ts'
@@ -187,29 +187,26 @@ export function inFramework(name: string, start: Start): void {
   it('costs one read, and one write if something changed, though the clock goes on between any two looks at it', async () => {
     let now = Date.now()
     vi.spyOn(Date, 'now').mockImplementation(() => ++now)
-    try {
-      for (const rolling of [false, true]) {
-        const store = BarrierStore.over(new MemoryStore())
-        const { browser } = await nodeOf(start, store, { app: { rolling, cookie: { maxAge: MINUTE, secure: false } } })
-        const one = browser()
-        await one.go('/login?user=ada')
-        // koa-session keeps the end of a rolling cookie in the data.
-        const expected = rolling && name.startsWith('koa') ? ['read', 'update'] : ['read']
-        for (const [path, verbs] of [
-          ['/read', expected],
-          ['/read', expected],
-          ['/write?key=a', ['read', 'update']],
-        ] as const) {
-          store.reset()
-          await one.go(path)
-          expect(
-            store.calls.map(({ verb }) => verb),
-            path,
-          ).toEqual(verbs)
-        }
+    onTestFinished(() => void vi.restoreAllMocks())
+    for (const rolling of [false, true]) {
+      const store = BarrierStore.over(new MemoryStore())
+      const { browser } = await nodeOf(start, store, { app: { rolling, cookie: { maxAge: MINUTE, secure: false } } })
+      const one = browser()
+      await one.go('/login?user=ada')
+      // koa-session keeps the end of a rolling cookie in the data.
+      const expected = rolling && name.startsWith('koa') ? ['read', 'update'] : ['read']
+      for (const [path, verbs] of [
+        ['/read', expected],
+        ['/read', expected],
+        ['/write?key=a', ['read', 'update']],
+      ] as const) {
+        store.reset()
+        await one.go(path)
+        expect(
+          store.calls.map(({ verb }) => verb),
+          path,
+        ).toEqual(verbs)
       }
-    } finally {
-      vi.restoreAllMocks()
     }
   })
 
