@@ -8,7 +8,7 @@ onRealStores(
   open => {
     it('are imported once by parallel requests on three nodes, and a logout is final', async () => {
       const service = replacement(open())
-      onTestFinished(async () => void (await service.close()))
+      onTestFinished(service.close)
       const nodes = [1, 2, 3].map(() => service.node({ manager: { storeTimeout: '20s' } }))
       const users = Array.from({ length: 4 }, (_, at) => 2n ** 64n - 1n - BigInt(at))
       for (const id of users)
