@@ -111,9 +111,8 @@ export class DataShape<Data extends object, Input extends object = Data> {
    * Text of valid data. `over`: what is stored, of which only that changes which the data changes or which is named.
    * @throws SessionError ERR_SESSION_DATA that names the path, or the size
    */
-  encode(data: unknown, over?: Over): string {
-    if (!isKeyed(data)) throw new SessionError('ERR_SESSION_DATA', `data: expected an object, got ${quote(data)}`)
-    const text = this.#codec.encode(this.#schema ? this.#storable(data, over) : data)
+  encode(data: object, over?: Over): string {
+    const text = this.#codec.encode(this.#schema ? this.#storable(data as Keys, over) : data)
     if (typeof text !== 'string' || !text.isWellFormed() || text.includes('\0'))
       throw new SessionError('ERR_SESSION_DATA', 'codec: encode must return well-formed text without NUL')
     // A character has at most three bytes for each UTF-16 unit: most data is never counted.

@@ -30,9 +30,10 @@ describe('a remember token', () => {
     await expect(next.requireUser({ freshWithin: '1h' })).rejects.toMatchObject({ code: 'ERR_SESSION_NOT_FRESH' })
   })
 
-  it('is not asked while the session lives, and never where the answer could not be sent', async () => {
+  it('is not asked while the session lives, and never where the answer could not be sent or HTTPS was missing', async () => {
     const made = await rememberMe()
     await visitOf(made.sessions, made.both).get()
+    expect(await visitOf(made.sessions, made.token, { secure: false }).get()).toBeNull()
     expect(await visitOf(made.sessions, made.token, { canSend: () => false }).get()).toBeNull()
     expect(made.calls).toEqual(['read'])
   })

@@ -210,6 +210,17 @@ describe('visits.handle', () => {
   })
 })
 
+it('a read for a part of the page that follows its head counts as a use', async () => {
+  const made = makeSessions()
+  const { cookie } = await login(made.sessions)
+  made.clock.now += 20 * 60_000
+  made.calls.length = 0
+  const visit = fetchVisits(made.sessions).of(request({ cookie }, URL, 'GET'))
+  visit.respond(new Response('<p>'))
+  expect((await visit.get())?.user?.name).toBe('ada')
+  expect(made.calls).toEqual(['read', 'touch'])
+})
+
 describe('an upgrade over fetchVisits', () => {
   const websocket = { connection: 'upgrade', upgrade: 'websocket' }
   it('begins and prolongs nothing, and uses no remember token: its 101 carries no cookie', async () => {

@@ -207,6 +207,17 @@ describe('others who put themselves around writeHead', () => {
     await send('/', { method: 'POST' })
     expect(after).toEqual([true, isOwn])
   })
+
+  it('are given the reason phrase too', async () => {
+    const { port } = await serve(async (visit, _request, response) => {
+      onHeaders(response, overwrite)
+      await visit.logIn(ada)
+      response.writeHead(201, 'Made It', { 'X-One': '1' }).end('x')
+    })
+    const text = await raw(port, 'POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
+    expect(text).toMatch(/^HTTP\/1\.1 201 Made It\r\n/)
+    expect(text).toMatch(/\r\nX-One: 1\r\n/i)
+  })
 })
 
 describe.each([
