@@ -2,7 +2,7 @@ import { DEFAULT_STORE_TIMEOUT, MAX_DATA_BYTES, type Store } from '../contract/s
 import type { Codec } from '../data/codec.ts'
 import { deepFreeze, type StandardSchemaV1 } from '../data/schema.ts'
 import type { SessionEvent } from '../session/events.ts'
-import type { UserId, UserIds } from '../session/users.ts'
+import { LOGIN, type UserId, type UserIds } from '../session/users.ts'
 import {
   aBoolean,
   aFunction,
@@ -132,9 +132,7 @@ const LOG_IN = 'a login is logIn(session, { user }), which ends the session that
 export const REGENERATE_OPTIONS: OptionsOf<{ grace?: Duration }> = {
   where: 'regenerate',
   rules: { grace: durationUpTo('2m') },
-  hints: Object.fromEntries(
-    ['user', 'data', 'verifiedAt', 'idleTimeout', 'absoluteTimeout', 'remember'].map(name => [name, LOG_IN]),
-  ),
+  hints: Object.fromEntries([...LOGIN, 'remember'].map(name => [name, LOG_IN])),
 }
 
 const aStore: Rule = (value, name) => {
