@@ -184,7 +184,9 @@ export class ConnectStore extends EventEmitter {
 
   /** `request`: that ends the session, if it is known. */
   #end(sid: string, request: object | undefined, args: readonly unknown[]): any {
-    const held = (request && this.#held.get(request))?.under(sid) ?? new Held(sid)
+    const last = request && this.#held.get(request)
+    const held = last?.under(sid) ?? new Held(sid)
+    if (request !== undefined && last === undefined) this.#held.set(request, held)
     const callback = args.at(-1)
     const calling = (error: unknown) => {
       this.#ended = held

@@ -42,8 +42,8 @@ export class Held {
   ended: string | null | undefined
   /** Whether its answer had begun before its last call. */
   isStreamed = false
-  /** The error with which its last save failed. */
-  failed: Values = {}
+  /** The error with which the last call of the request failed. */
+  failed: Values
   /** The last call of the request that saves or ends it. */
   last: Promise<unknown> = Promise.resolve()
 
@@ -51,6 +51,7 @@ export class Held {
     this.sid = sid
     this.loaded = loaded
     this.before = before
+    this.failed = before?.failed ?? {}
   }
 
   /** What the request held under this ID. */
@@ -61,10 +62,16 @@ export class Held {
   /** Its calls run one after the other: the first may begin the session, and nobody need wait for the one that ends it. */
   queued<T>(work: () => Promise<T>): Promise<T> {
     const done = this.last.then(work)
-    this.last = done.catch(() => {})
+    const failure: Promise<Values> = done.then(() => ({}), membersOf)
+    this.last = failure.then(failed => {
+      this.failed = failed
+    })
     return done
   }
 }
+
+/** All that an outage does to the calls of one request is one kind. */
+const kindOf = ({ code, message }: Values) => code ?? message
 
 /** 120 random bits in base64, as nanoid has them at least. */
 const MIN_LENGTH = 20
@@ -117,14 +124,12 @@ export class KeptSessions {
       const from = held.loaded ?? (await this.#begin(held, values, byHand))
       const session = from && (await this.#change(held, from, values))
       if (session !== null) held.loaded = { session, values }
-      held.failed = {}
     } catch (error) {
       // express-session begins the answer and saves once more at its end, where an error cuts the connection: what the request
       // was told before is not told there. Only Express says whether it has begun; elsewhere a 401 is told once, as it is final.
-      const before = held.failed
-      held.failed = membersOf(error)
-      const isAnswered = membersOf(held.request.res).headersSent ?? held.failed.status === 401
-      if (!isAnswered || held.isStreamed || held.failed.message !== before.message) throw error
+      const failed = membersOf(error)
+      const isAnswered = membersOf(held.request.res).headersSent ?? failed.status === 401
+      if (!isAnswered || held.isStreamed || kindOf(failed) !== kindOf(held.failed)) throw error
     }
   }
 

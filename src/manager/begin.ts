@@ -1,5 +1,4 @@
 // How sessions get an ID: on their own, in place of another, from a remember token, and as a new one of the same session.
-import { SessionError } from '../contract/errors.ts'
 import { FORWARD_LIFETIME, type ReplaceOutcome, type SessionRecord } from '../contract/store.ts'
 import { packMeta, unpackMeta } from '../data/meta.ts'
 import { afterWrite } from '../guard/store-calls.ts'
@@ -12,7 +11,7 @@ import { withinLimit } from './limit.ts'
 import { type AnyRef, find, findCurrent, idOf } from './lookup.ts'
 import { initialData, isUntouched, type NewSession, newRecord, seen } from './records.ts'
 import { endSeries, seriesOf } from './series.ts'
-import { type Attempt, MAX_COLLISIONS, type Refused, refusal, write } from './write.ts'
+import { type Attempt, MAX_COLLISIONS, type Refused, refusal, refuseForNow, write } from './write.ts'
 
 /** Makes a new session live, in place of `before` if that is given: the session, or why there is none. */
 async function tryToBegin(
@@ -106,13 +105,8 @@ export async function regenerate(context: Context, ref: AnyRef, grace: number | 
     const now = context.now()
     const data = withNewIdCounted(record, now)
     // If it got a new ID without a forward, a later logout by the old ID would answer 200 and end nothing.
-    if (data === null) {
-      context.reportRefused('conflict', record)
-      throw new SessionError(
-        'ERR_SESSION_CONFLICT',
-        `this session got ${MAX_IN_WINDOW} new IDs within minutes: try again later`,
-      )
-    }
+    if (data === null)
+      refuseForNow(context, record, `this session got ${MAX_IN_WINDOW} new IDs within minutes: try again later`)
     const { seenAt, expiresAt } = seen(context, record, now)
     const salt = grace === null ? '' : newSalt()
     const nextId = grace === null ? newId(shardOf(id)) : deriveId(shardOf(id), id, 'regenerate', salt)

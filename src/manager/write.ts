@@ -71,18 +71,19 @@ async function retry<T>(context: Context, start: Found, attempt: Writer<T>, find
       continue
     }
     if (outcome !== 'conflict' && outcome !== 'gone') throw refusal(context, outcome)
-    if (!(await mayRetry(context, conflicts))) {
-      context.reportRefused('conflict', found.record)
-      throw new SessionError(
-        'ERR_SESSION_CONFLICT',
-        'gave up after storeTimeout: other requests kept changing this session',
-      )
-    }
+    if (!(await mayRetry(context, conflicts)))
+      refuseForNow(context, found.record, 'gave up after storeTimeout: other requests kept changing this session')
     conflicts += 1
     const again = await findAgain(found)
     if (again === null) return null
     found = again
   }
+}
+
+/** A write that may succeed when it is repeated later. @throws SessionError always */
+export function refuseForNow(context: Context, record: SessionRecord, message: string): never {
+  context.reportRefused('conflict', record)
+  throw new SessionError('ERR_SESSION_CONFLICT', message)
 }
 
 /** Keeps many writers apart, until the deadline. Full jitter: 100 writers need 13 tries each with it, and 70 without. */

@@ -3,13 +3,14 @@ import { SessionManager } from 'coatcheck'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { runCommand } from '../support/command.ts'
 import { describeEngine } from '../support/services/engines.ts'
-import { type MariadbServer, startMariadb } from '../support/services/mariadb.ts'
-import { type PostgresServer, startPostgres } from '../support/services/postgres.ts'
+import { startMariadb } from '../support/services/mariadb.ts'
+import { startPostgres } from '../support/services/postgres.ts'
 import { sharedRedisCluster, startRedis } from '../support/services/redis.ts'
 import { openSqlite, sqliteFile } from '../support/services/sqlite.ts'
+import { started } from '../support/started.ts'
 
 const PASSWORD = 'hunter2-of-the-store'
 const NOTHING_LISTENS = 'nothing listens there: start the server, or correct host and port'
@@ -105,68 +106,60 @@ const SQL = { connection: 'ok', version: 'ok', clock: 'ok', tables: 'ok', sessio
 const MIGRATE = expect.stringContaining('run coatcheck migrate')
 
 describeEngine('postgresql', 'coatcheck doctor at PostgreSQL', () => {
-  let server: PostgresServer
-  beforeAll(async () => {
-    server = await startPostgres()
-  })
-  afterAll(() => server?.stop())
+  const server = started(startPostgres)
 
   it('finds missing tables, then nothing, then a user without rights, an older table, and a clock that is wrong', async () => {
-    expect(await found(server.url())).toEqual({ connection: 'ok', version: 'ok', clock: 'ok', tables: MIGRATE })
-    const pool = server.pool()
+    expect(await found(server().url())).toEqual({ connection: 'ok', version: 'ok', clock: 'ok', tables: MIGRATE })
+    const pool = server().pool()
     const store = new PostgresStore(pool)
     await store.migrate()
-    expect(await found(server.url())).toEqual(SQL)
+    expect(await found(server().url())).toEqual(SQL)
     expect(await new SessionManager({ store, sweepInterval: false, storeTimeout: '20s' }).count()).toBe(0)
     await pool.query('CREATE ROLE nobody LOGIN')
-    expect(await found(server.url({ user: 'nobody' }))).toEqual({ ...SQL, session: RIGHTS })
+    expect(await found(server().url({ user: 'nobody' }))).toEqual({ ...SQL, session: RIGHTS })
     await pool.query('CREATE TABLE older AS SELECT id, user_id FROM coatcheck_sessions')
-    expect(await found(server.url(), '--table', 'older')).toMatchObject({ tables: expect.stringContaining('ddl') })
+    expect(await found(server().url(), '--table', 'older')).toMatchObject({ tables: expect.stringContaining('ddl') })
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 120_000 })
-    expect(await found(server.url())).toEqual({ ...SQL, clock: expect.stringContaining('NTP') })
+    expect(await found(server().url())).toEqual({ ...SQL, clock: expect.stringContaining('NTP') })
   })
 
   it('finds a lock, a server that takes no writes, and a clock by which logins fail', async () => {
-    const pool = server.pool()
+    const pool = server().pool()
     await new PostgresStore(pool).migrate()
     const other = await pool.connect()
     await other.query('BEGIN; LOCK TABLE coatcheck_sessions')
-    const locked = await found(server.url(), '--timeout', '2s')
+    const locked = await found(server().url(), '--timeout', '2s')
     await other.query('ROLLBACK')
     other.release()
     expect(locked).toEqual({ ...SQL, session: expect.stringContaining('holds a lock') })
     await pool.query('ALTER ROLE postgres SET default_transaction_read_only = on')
-    const readOnly = await found(server.url())
+    const readOnly = await found(server().url())
     await pool.query('ALTER ROLE postgres RESET default_transaction_read_only')
     expect(readOnly).toEqual({ ...SQL, session: 'this server takes no writes: name the primary' })
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 720_000 })
     const NTP = expect.stringContaining('NTP')
-    expect(await found(server.url())).toEqual({ ...SQL, clock: NTP, session: NTP })
+    expect(await found(server().url())).toEqual({ ...SQL, clock: NTP, session: NTP })
   })
 
   it('finds a user and a database that are not there', async () => {
-    expect(await found(server.url({ user: 'absent' }))).toEqual({ connection: WRONG_PASSWORD })
+    expect(await found(server().url({ user: 'absent' }))).toEqual({ connection: WRONG_PASSWORD })
     const todo = 'create the database, or correct its name'
-    expect(await found(server.url({ database: 'absent' }))).toEqual({ connection: todo })
+    expect(await found(server().url({ database: 'absent' }))).toEqual({ connection: todo })
   })
 })
 
 describeEngine('mariadb', 'coatcheck doctor at MariaDB', () => {
-  let server: MariadbServer
-  beforeAll(async () => {
-    server = await startMariadb()
-  })
-  afterAll(() => server?.stop())
+  const server = started(startMariadb)
 
   it('finds missing tables, then nothing, then a wrong password and a user without rights', async () => {
-    expect(await found(server.url())).toEqual({ connection: 'ok', version: 'ok', clock: 'ok', tables: MIGRATE })
-    const pool = server.pool()
+    expect(await found(server().url())).toEqual({ connection: 'ok', version: 'ok', clock: 'ok', tables: MIGRATE })
+    const pool = server().pool()
     await new MysqlStore(pool).migrate()
-    expect(await found(server.url())).toEqual(SQL)
+    expect(await found(server().url())).toEqual(SQL)
     await pool.query(`CREATE USER reader IDENTIFIED BY '${PASSWORD}'`)
     await pool.query('GRANT SELECT ON test.* TO reader')
-    expect(await found(server.url({ user: `reader:${PASSWORD}` }))).toEqual({ ...SQL, session: RIGHTS })
-    expect(await found(server.url({ user: 'reader:wrong-hunter2' }))).toEqual({ connection: WRONG_PASSWORD })
+    expect(await found(server().url({ user: `reader:${PASSWORD}` }))).toEqual({ ...SQL, session: RIGHTS })
+    expect(await found(server().url({ user: 'reader:wrong-hunter2' }))).toEqual({ connection: WRONG_PASSWORD })
   })
 })
 

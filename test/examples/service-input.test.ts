@@ -1,15 +1,12 @@
 // What the example service takes and refuses, and its page for people.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { PASSWORD } from '../support/example-service.ts'
+import { started } from '../support/started.ts'
 import { type InProcess, openService } from './in-process.ts'
 
-let service: InProcess
-beforeAll(async () => {
-  service = await openService()
-})
-afterAll(() => service.stop())
-const client = () => service.client()
-const loggedIn = (...how: Parameters<InProcess['loggedIn']>) => service.loggedIn(...how)
+const service = started(openService)
+const client = () => service().client()
+const loggedIn = (...how: Parameters<InProcess['loggedIn']>) => service().loggedIn(...how)
 
 const JSON_TYPE = { 'Content-Type': 'application/json' }
 const FORM_TYPE = { 'Content-Type': 'application/x-www-form-urlencoded' }
@@ -66,7 +63,7 @@ describe('a login', () => {
     }
     const chunked = async (body: string) => {
       const sent = { method: 'POST', headers: JSON_TYPE, body: new Blob([body]).stream(), duplex: 'half' }
-      return (await fetch(`${service.url}/login`, sent as RequestInit)).status
+      return (await fetch(`${service().url}/login`, sent as RequestInit)).status
     }
     const answer = await client().send('POST', '/login', sized(16_385), JSON_TYPE)
     expect([answer.status, answer.body.error]).toEqual([413, 'body_too_large'])

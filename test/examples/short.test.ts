@@ -9,9 +9,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { Client, root, startExample } from '../support/example-service.ts'
 import { freePort, until } from '../support/services/process.ts'
+import { started } from '../support/started.ts'
 import { run as runProgram, useAttacks } from './attacks.ts'
 
 const run = promisify(execFile)
@@ -22,27 +23,23 @@ afterAll(() => rmSync(folder, { recursive: true }))
 /** What is asked of all of them, and then what is special. */
 function example(name: string, special: (running: () => { url: string }) => void, env: Record<string, string> = {}) {
   describe(name, () => {
-    let service: Awaited<ReturnType<typeof runProgram>>
-    beforeAll(async () => {
-      service = await runProgram(`examples/${name}`, undefined, env)
-    }, 120_000)
-    afterAll(() => service?.stop())
+    const service = started(() => runProgram(`examples/${name}`, undefined, env))
 
     it.each([
       ['the store', 503, { isDown: true }, 'no table "users" at db.internal:5432'],
       ['the handler', 500, { breaks: {} }, 'Incorrect API key sk-live-12 at db.internal:5432'],
     ])('keeps to itself what went wrong in %s, and in its log', async (_, status, broken, told) => {
-      service.control(broken)
-      const answer = await new Client(service.url).login('ada', 'lovelace')
-      service.control({})
+      service().control(broken)
+      const answer = await new Client(service().url).login('ada', 'lovelace')
+      service().control({})
       expect([answer.status, JSON.parse(answer.text)]).toEqual([
         status,
         { error: expect.stringMatching(/^something went wrong\.?$/i) },
       ])
-      await until('it is in the log', () => expect(service.output()).toContain(told))
+      await until('it is in the log', () => expect(service().output()).toContain(told))
     })
 
-    special(() => service)
+    special(service)
   })
 }
 

@@ -6,6 +6,7 @@ import { guidesInStart } from '../support/page-code.ts'
 import { PAGES } from '../support/pages.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { sharedPostgres } from '../support/services/postgres.ts'
+import { started } from '../support/started.ts'
 import { attack, routesOf, run, useAttacks } from './attacks.ts'
 
 const GUIDES = PAGES.filter(page => page.startsWith('docs/guide/'))
@@ -16,11 +17,7 @@ const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' }
 useAttacks()
 
 describeEngine('postgresql', 'an application of Start', () => {
-  let server: Awaited<ReturnType<typeof sharedPostgres>>
-  beforeAll(async () => {
-    server = await sharedPostgres()
-  }, 120_000)
-  afterAll(() => server?.stop())
+  const server = started(sharedPostgres)
 
   it.each<[string, string[]]>([
     ['alone', []],
@@ -29,9 +26,9 @@ describeEngine('postgresql', 'an application of Start', () => {
     '%s answers a stranger without harm',
     async (name, guides) => {
       const code = guidesInStart(guides)
-      await attack({ name, code, routes: routesOf(code) }, { DATABASE_URL: server.url() })
+      await attack({ name, code, routes: routesOf(code) }, { DATABASE_URL: server().url() })
       const tables = 'users, identities, coatcheck_sessions, coatcheck_sessions_users'
-      await server.pool().query(`DROP TABLE IF EXISTS ${tables} CASCADE`)
+      await server().pool().query(`DROP TABLE IF EXISTS ${tables} CASCADE`)
     },
     240_000,
   )

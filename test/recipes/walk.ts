@@ -1,6 +1,7 @@
 // One walk for all recipes: what a browser meets at each, step by step.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type Answer, Client, PASSWORD } from '../support/example-service.ts'
+import { started } from '../support/started.ts'
 import { type Dialect, rest, type Wish } from './dialects.ts'
 import { problemsOf, type RunningRecipe, startRecipe } from './recipe.ts'
 
@@ -86,12 +87,8 @@ export function walk(
     }, 120_000)
 
   describe(title, () => {
-    let running: RunningRecipe
-    beforeAll(async () => {
-      running = await startRecipe(recipe, { ...(command && { command }), ...(env && { env }) })
-    }, 120_000)
-    afterAll(() => running?.stop())
-    const visitor = () => new Visitor(running.url, dialect)
+    const running = started(() => startRecipe(recipe, { ...(command && { command }), ...(env && { env }) }))
+    const visitor = () => new Visitor(running().url, dialect)
     /** Who has a copy of these cookies. */
     const thief = (cookies: Record<string, string | undefined>) => {
       const one = visitor()
@@ -226,7 +223,7 @@ export function walk(
       else expectRefusal(logout, 403, 'ERR_SESSION_CROSS_ORIGIN')
       expectRefusal(await ada.add('coat', evil), 403, 'ERR_SESSION_CROSS_ORIGIN')
       expectRefusal(await visitor().enter(credentials, evil), 403, 'ERR_SESSION_CROSS_ORIGIN')
-      const own = { Origin: running.url, 'Sec-Fetch-Site': 'same-origin' }
+      const own = { Origin: running().url, 'Sec-Fetch-Site': 'same-origin' }
       expect((await ada.profile()).status).toBe(200)
       expect((await ada.add('coat', own)).status).toBe(200)
       expect((await ada.cart()).body.cart).toEqual({ coat: 1 })
@@ -299,14 +296,14 @@ export function walk(
         await ada.logIn()
         const csrf = await ada.csrf()
         try {
-          running.control({ ahead: 16 * MINUTE })
+          running().control({ ahead: 16 * MINUTE })
           const renewed = await ada.profile()
           expect(renewed.headers.getSetCookie()).toEqual([expect.stringMatching(AGAIN)])
           expectRefusal(await ada.ask({ name: 'save', input: { csrf } }), 401, 'ERR_SESSION_NOT_FRESH')
-          running.control({ ahead: 47 * MINUTE })
+          running().control({ ahead: 47 * MINUTE })
           expectRefusal(await ada.profile(), 401, 'ERR_SESSION_UNAUTHENTICATED')
         } finally {
-          running.control({})
+          running().control({})
         }
       })
 
@@ -316,7 +313,7 @@ export function walk(
         await ada.logIn()
         const { cookie } = ada
         try {
-          running.control({ isDown: true })
+          running().control({ isDown: true })
           for (const answer of [
             await ada.profile(),
             await ada.cart(),
@@ -326,7 +323,7 @@ export function walk(
           ])
             expectRefusal(answer, 503, 'ERR_SESSION_STORE')
         } finally {
-          running.control({})
+          running().control({})
         }
         expect(ada.cookie).toBe(cookie)
         expect((await ada.profile()).status).toBe(200)
@@ -337,7 +334,7 @@ export function walk(
       it('says nothing of what fails inside it, whatever status that has', async () => {
         try {
           for (const breaks of [{}, { status: 401, statusCode: 401 }, { status: 'fail' }, { status: 502, code: 'E' }]) {
-            running.control({ breaks })
+            running().control({ breaks })
             const input = { username: 'ada', password: PASSWORD }
             const { method, path, body, headers } = dialect.request({ name: 'login', input })
             const answer = await visitor().send(method, path, body, headers)
@@ -346,7 +343,7 @@ export function walk(
             expect(answer.headers.getSetCookie()).toEqual([])
           }
         } finally {
-          running.control({})
+          running().control({})
         }
         expect((await visitor().logIn()).status).toBe(200)
       })
@@ -364,6 +361,6 @@ export function walk(
       expect((await visitor().logIn()).status).toBe(200)
     })
 
-    more(() => running)
+    more(running)
   })
 }

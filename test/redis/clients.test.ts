@@ -25,6 +25,7 @@ import {
   startRedisSentinels,
 } from '../support/services/redis.ts'
 import { type Certificate, makeCertificate } from '../support/services/tls.ts'
+import { started } from '../support/started.ts'
 
 const drivers = createRequire(new URL('../support/drivers/package.json', import.meta.url))
 const byKey = (a: { key: string }, b: { key: string }) => (a.key < b.key ? -1 : 1)
@@ -172,12 +173,8 @@ async function restFace(redis: Redis) {
 
 describeEngine('redis', 'the REST API of Upstash', () => {
   const redis = redisForGroup()
-  let face: Awaited<ReturnType<typeof restFace>>
-  beforeAll(async () => {
-    face = await restFace(redis.client)
-  })
-  afterAll(() => face?.stop())
-  const client = (more = {}) => upstash({ url: face.url, token: TOKEN, ...more })
+  const face = started(() => restFace(redis.client))
+  const client = (more = {}) => upstash({ url: face().url, token: TOKEN, ...more })
 
   it('keeps the contract', () => keepsTheContract(client(), 'upstash'))
 
@@ -185,10 +182,10 @@ describeEngine('redis', 'the REST API of Upstash', () => {
     const store = new RedisStore(client())
     const records = ['1', '2', '3'].map(user => recordOf(store, user))
     for (const record of records) await store.create(record, call())
-    face.asked.length = 0
+    face().asked.length = 0
     expect(await Promise.all(records.map(({ key }) => store.read(key, call())))).toEqual(records)
     await store.delete(records[0]!.key, call())
-    expect(face.asked).toEqual(['MGET', 'EVALSHA'])
+    expect(face().asked).toEqual(['MGET', 'EVALSHA'])
   })
 
   it.each([

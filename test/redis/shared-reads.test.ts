@@ -9,7 +9,8 @@ import { redisForGroup, tapForGroup } from '../support/redis/group.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { until } from '../support/services/process.ts'
 import { startProxy } from '../support/services/proxy.ts'
-import { type RedisCluster, startRedisCluster } from '../support/services/redis.ts'
+import { startRedisCluster } from '../support/services/redis.ts'
+import { started } from '../support/started.ts'
 
 /** Reads all keys in one turn. */
 const together = (store: RedisStore, keys: readonly string[]) => Promise.all(keys.map(key => store.read(key, call())))
@@ -101,28 +102,24 @@ describeEngine('redis', 'reads of one turn', () => {
 })
 
 describeEngine('redis', 'reads of one turn in a cluster', () => {
-  let cluster: RedisCluster
-  beforeAll(async () => {
-    cluster = await startRedisCluster()
-  })
-  afterAll(() => cluster.stop())
+  const cluster = started(startRedisCluster)
   const reading = async () => {
     const sums = { get: 0, mget: 0 }
-    for (const master of cluster.masters) {
+    for (const master of cluster().masters) {
       const { get = 0, mget = 0 } = await master.commandStats()
       sums.get += get
       sums.mget += mget
     }
     return sums
   }
-  const reset = () => Promise.all(cluster.masters.map(master => master.cli('CONFIG', 'RESETSTAT')))
+  const reset = () => Promise.all(cluster().masters.map(master => master.cli('CONFIG', 'RESETSTAT')))
 
   describe.each(Object.entries(CLUSTER).filter(([name]) => name.includes('6')))('with %s', (name, connect) => {
     let open: OpenClient
     let store: RedisStore
     const prefix = `${name.replaceAll(' ', '-')}:`
     beforeAll(async () => {
-      open = await connect(cluster.addresses)
+      open = await connect(cluster().addresses)
       store = new RedisStore(open.client, { prefix })
     })
     afterAll(() => open.close())
@@ -150,9 +147,9 @@ describeEngine('redis', 'reads of one turn in a cluster', () => {
         const answers = await Promise.all(made.map(({ secret }) => manager.get(secret)))
         expect(answers.map(answer => answer?.key)).toEqual(keys)
       }
-      const slot = Number(await cluster.nodes[0]!.cli('CLUSTER', 'KEYSLOT', nameOf(keys[0]!, prefix)))
-      const from = await cluster.masterOf(slot)
-      const to = cluster.masters.find(master => master !== from)!
+      const slot = Number(await cluster().nodes[0]!.cli('CLUSTER', 'KEYSLOT', nameOf(keys[0]!, prefix)))
+      const from = await cluster().masterOf(slot)
+      const to = cluster().masters.find(master => master !== from)!
       const [fromId, toId] = [await from.cli('CLUSTER', 'MYID'), await to.cli('CLUSTER', 'MYID')]
       await to.cli('CLUSTER', 'SETSLOT', `${slot}`, 'IMPORTING', fromId)
       await from.cli('CLUSTER', 'SETSLOT', `${slot}`, 'MIGRATING', toId)

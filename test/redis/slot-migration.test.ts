@@ -5,34 +5,31 @@ import { call, HOUR, recordOf, T0, writeId } from '../support/records.ts'
 import { CLUSTER, type OpenClient, STANDALONE } from '../support/redis/clients.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { until } from '../support/services/process.ts'
-import { churn, type RedisCluster, startRedis, startRedisCluster } from '../support/services/redis.ts'
+import { churn, startRedis, startRedisCluster } from '../support/services/redis.ts'
+import { started } from '../support/started.ts'
 
 const LONG = process.env.COATCHECK_LONG === '1'
 const CLIENTS = Object.keys(CLUSTER).filter(name => LONG || /6/.test(name))
 
 describeEngine('redis', 'a Redis Cluster', () => {
-  let cluster: RedisCluster
-  beforeAll(async () => {
-    cluster = await startRedisCluster()
-  })
-  afterAll(() => cluster.stop())
+  const cluster = started(startRedisCluster)
 
   it('spreads users over all masters and keeps the keys of one user in one slot', async () => {
-    const { client, close } = await CLUSTER['node-redis 6 cluster']!(cluster.addresses)
+    const { client, close } = await CLUSTER['node-redis 6 cluster']!(cluster().addresses)
     const store = new RedisStore(client, { prefix: 'spread:' })
     for (let user = 0; user < 120; user++) {
       await store.create(recordOf(store, String(user)), call())
       await store.create(recordOf(store, null), call())
     }
-    for (const master of cluster.masters) expect(Number(await master.cli('DBSIZE'))).toBeGreaterThan(40)
+    for (const master of cluster().masters) expect(Number(await master.cli('DBSIZE'))).toBeGreaterThan(40)
     for (const user of ['3', '4', '5'])
       await store.deleteUser(user, { minPasswordVersion: 1, minPasswordVersionUntil: T0 + HOUR }, call())
     const slots = new Map<string, Set<string>>()
     for (const user of ['3', '4', '5', '6', '7', '8']) {
       const shard = store.shard(user)
-      const names = await Promise.all(cluster.masters.map(master => master.cli('KEYS', `spread:{${shard}}*`)))
+      const names = await Promise.all(cluster().masters.map(master => master.cli('KEYS', `spread:{${shard}}*`)))
       for (const name of names.join('\n').split('\n').filter(Boolean))
-        slots.set(shard, (slots.get(shard) ?? new Set()).add(await cluster.nodes[0]!.cli('CLUSTER', 'KEYSLOT', name)))
+        slots.set(shard, (slots.get(shard) ?? new Set()).add(await cluster().nodes[0]!.cli('CLUSTER', 'KEYSLOT', name)))
     }
     expect(slots.size).toBe(6)
     expect([...slots.values()].every(({ size }) => size === 1)).toBe(true)
@@ -43,8 +40,8 @@ describeEngine('redis', 'a Redis Cluster', () => {
     const open = new Map<string, OpenClient>()
     let moving: Awaited<ReturnType<typeof churn>>
     beforeAll(async () => {
-      for (const name of CLIENTS) open.set(name, await CLUSTER[name]!(cluster.addresses))
-      moving = await churn(cluster)
+      for (const name of CLIENTS) open.set(name, await CLUSTER[name]!(cluster().addresses))
+      moving = await churn(cluster())
     })
     afterAll(async () => {
       await moving.stop()
@@ -91,10 +88,10 @@ describeEngine('redis', 'a Redis Cluster', () => {
     await old.deleteUser('floor', { minPasswordVersion: 3, minPasswordVersionUntil: T0 + HOUR }, call())
     await before.close()
     for (const key of (await alone.cli('KEYS', '*')).split('\n')) {
-      const target = await cluster.masterOf(Number(await cluster.nodes[0]!.cli('CLUSTER', 'KEYSLOT', key)))
+      const target = await cluster().masterOf(Number(await cluster().nodes[0]!.cli('CLUSTER', 'KEYSLOT', key)))
       expect(await alone.cli('MIGRATE', '127.0.0.1', `${target.port}`, key, '0', '5000')).toBe('OK')
     }
-    const { client, close } = await CLUSTER['ioredis 6 cluster']!(cluster.addresses)
+    const { client, close } = await CLUSTER['ioredis 6 cluster']!(cluster().addresses)
     const store = new RedisStore(client)
     for (const record of records) expect(await until('found', () => store.read(record.key, call()))).toEqual(record)
     expect(await store.listUser('t7', 'session', call())).toEqual([records[7]])

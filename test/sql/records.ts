@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto'
 import type { Store } from 'coatcheck'
 import type { SessionRecord } from 'coatcheck/custom-store'
 import { soon } from '../support/deadlines.ts'
+import { HOUR, recordAt } from '../support/records.ts'
 
 /** A frozen instant in the past: the sweeps' database clock is later. */
 export const NOW = 1_700_000_000_000
-const HOUR = 3_600_000
 
 export const newKey = () => randomBytes(35).toString('base64url').slice(0, 46)
 export const newWriteId = () => randomBytes(9).toString('base64url')
@@ -23,22 +23,7 @@ export const everybody = { minPasswordVersion: 3, minPasswordVersionUntil: NOW +
 export const forward = { salt: 'c2FsdA', until: NOW }
 
 /** A live session of user 42, or as told. */
-export const record = (changes: Partial<SessionRecord> = {}): SessionRecord => ({
-  key: newKey(),
-  kind: 'session',
-  parent: null,
-  userId: '42',
-  userName: 'ada',
-  passwordVersion: null,
-  data: '{}',
-  version: 1,
-  writeId: newWriteId(),
-  createdAt: NOW,
-  seenAt: NOW,
-  expiresAt: NOW + HOUR,
-  absoluteExpiresAt: NOW + 12 * HOUR,
-  ...changes,
-})
+export const record = (changes: Partial<SessionRecord> = {}) => recordAt(NOW, { expiresAt: NOW + HOUR, ...changes })
 
 export const anonymous = (changes: Partial<SessionRecord> = {}) => record({ userId: null, userName: null, ...changes })
 

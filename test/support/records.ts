@@ -20,22 +20,26 @@ export const keyIn = (shard: string) => shard + createHash('sha256').update(rand
 export const anywhere = () => keyIn(randomBytes(3).toString('base64url').slice(0, 3))
 export const writeId = () => randomBytes(12).toString('base64url')
 
+/** A session of user 42 that is live at that time, or as told. */
+export const recordAt = (now: number, more: Partial<SessionRecord> = {}): SessionRecord => ({
+  key: anywhere(),
+  kind: 'session',
+  parent: null,
+  userId: '42',
+  userName: 'ada',
+  passwordVersion: null,
+  data: '{}',
+  version: 1,
+  writeId: writeId(),
+  createdAt: now,
+  seenAt: now,
+  expiresAt: now + HOUR / 2,
+  absoluteExpiresAt: now + 12 * HOUR,
+  ...more,
+})
+
 /** A live record at T0: of a user, or anonymous with `userId: null`. */
 export function recordOf(store: Store, userId: string | null, more: Partial<SessionRecord> = {}): SessionRecord {
-  return {
-    key: userId === null || store.shard === undefined ? anywhere() : keyIn(store.shard(userId)),
-    kind: 'session',
-    parent: null,
-    userId,
-    userName: userId === null ? null : 'ada',
-    passwordVersion: null,
-    data: '{}',
-    version: 1,
-    writeId: writeId(),
-    createdAt: T0,
-    seenAt: T0,
-    expiresAt: T0 + HOUR / 2,
-    absoluteExpiresAt: T0 + 12 * HOUR,
-    ...more,
-  }
+  const key = userId === null || store.shard === undefined ? anywhere() : keyIn(store.shard(userId))
+  return recordAt(T0, { key, userId, userName: userId === null ? null : 'ada', ...more })
 }

@@ -14,6 +14,7 @@ import { startMariadb } from '../../support/services/mariadb.ts'
 import { startPostgres } from '../../support/services/postgres.ts'
 import { freePort, type Running, start, until } from '../../support/services/process.ts'
 import { startRedis } from '../../support/services/redis.ts'
+import { started } from '../../support/started.ts'
 import { EXAMPLES, WRITTEN } from './docstrings.ts'
 
 const run = promisify(execFile)
@@ -184,18 +185,16 @@ for (const servers of ['memory', 'redis', 'postgresql', 'mariadb'] as const) {
   const modules = RUN.filter(module => serversOf(module) === servers)
   if (modules.length > 0)
     describeEngine(servers, `the code of the pages, on ${servers}`, () => {
-      let server: Awaited<ReturnType<(typeof SERVERS)[typeof servers]>>
-      beforeAll(async () => {
-        server = await SERVERS[servers]()
-      }, 240_000)
-      afterAll(() => server?.stop())
+      const server = started(() => SERVERS[servers]())
 
       it.each(modules.map(module => [module.place, module] as const))(
         'runs: %s',
         async (_, module) => {
           const port = await freePort()
-          await check(module, { ...server.env, PORT: `${port}` }, code =>
-            server.replaced(code).replaceAll(/\b3000\b/g, `${port}`),
+          await check(module, { ...server().env, PORT: `${port}` }, code =>
+            server()
+              .replaced(code)
+              .replaceAll(/\b3000\b/g, `${port}`),
           )
         },
         90_000,
@@ -262,11 +261,7 @@ for (const servers of ['memory', 'postgresql'] as const) {
     return (program ? serversOf(program) : 'memory') === servers
   })
   describeEngine(servers === 'memory' ? 'curl' : servers, `the transcripts of the pages, on ${servers}`, () => {
-    let database: Awaited<ReturnType<(typeof SERVERS)[typeof servers]>>
-    beforeAll(async () => {
-      database = await SERVERS[servers]()
-    }, 240_000)
-    afterAll(() => database?.stop())
+    const database = started(() => SERVERS[servers]())
 
     // A guide speaks to a service that has come as far as the end of Start.
     const told = talks.map(([talk, blocks]): readonly [string, Stage[]] => {
@@ -284,10 +279,11 @@ for (const servers of ['memory', 'postgresql'] as const) {
       'of %s are what curl prints',
       async (_, stages) => {
         const cwd = mkdtempSync(join(folder, 'curl-'))
-        if ('clean' in database) await database.clean()
+        const own = database()
+        if ('clean' in own) await (own as Awaited<ReturnType<typeof SERVERS.postgresql>>).clean()
         for (const { blocks, code } of stages) {
           const port = await freePort()
-          const env = { ...environment, PORT: `${port}`, STORE_URL: 'memory:', ...database.env }
+          const env = { ...environment, PORT: `${port}`, STORE_URL: 'memory:', ...own.env }
           const serve = (file: string, folder: string) =>
             start(process.execPath, ['--import', cheapPasswords, file], { cwd: folder, env })
           const { page, place, markers } = blocks.at(-1)!

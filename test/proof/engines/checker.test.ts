@@ -1,18 +1,12 @@
 import type { SessionRecord } from 'coatcheck/custom-store'
 import { expect, it } from 'vitest'
+import { HOUR, T0 as NOW, recordAt } from '../../support/records.ts'
 import { type CheckOptions, check, parts } from './checker.ts'
 import type { Entry } from './history.ts'
 import type { Call } from './model.ts'
 
-const NOW = 1_767_225_600_000
-const HOUR = 3_600_000
-
-const record = (key: string, over: Partial<SessionRecord> = {}): SessionRecord => ({
-  ...{ key: key.padEnd(46, '_'), kind: 'session', parent: null, userId: '42', userName: 'ada', passwordVersion: null },
-  ...{ data: '{}', version: 1, writeId: `write_${key}`, createdAt: NOW, seenAt: NOW },
-  ...{ expiresAt: NOW + HOUR, absoluteExpiresAt: NOW + 12 * HOUR },
-  ...over,
-})
+const record = (key: string, over: Partial<SessionRecord> = {}) =>
+  recordAt(NOW, { key: key.padEnd(46, '_'), writeId: `write_${key}`, ...over })
 const [A, B] = [record('a'), record('b', { createdAt: NOW + 1 })]
 const CREATED = 'created'
 

@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { randomNumbers } from '../../../src/custom-store/random.ts'
+import { recordAt } from '../../support/records.ts'
 import { check, type Verdict } from './checker.ts'
 import type { Round } from './client.ts'
 import type { Engine, Running } from './engines/engine.ts'
@@ -175,11 +176,8 @@ function lastCalls(history: readonly Entry[], seed: number): { cell: number; cal
       )
       const start = shard.get(userId)
       if (start === undefined) return lists.map(call => ({ cell: number, call }))
-      const record = {
-        ...{ key: start + keyOf(cell, 'last', userId, {}).slice(3), kind: 'session' as const, parent: null, userId },
-        ...{ userName: 'ada', passwordVersion: null, data: '{}', version: 1, writeId: `last_${number}_user${i}` },
-        ...{ createdAt: now, seenAt: now, expiresAt: now + 60_000, absoluteExpiresAt: now + 3_600_000 },
-      }
+      const key = start + keyOf(cell, 'last', userId, {}).slice(3)
+      const record = recordAt(now, { key, userId, writeId: `last_${number}_user${i}` })
       const logIn: Call = { verb: 'create', record, now }
       return [...lists, logIn].map(call => ({ cell: number, call }))
     })

@@ -1,9 +1,10 @@
 // The steps of a store on its server, in every order: how a logout follows a new ID, a logout everywhere meets logins and new
 // IDs, a login takes the place of a session on another shard. A mistake in a script or a statement has to be found.
 import type { SessionRecord } from 'coatcheck/custom-store'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { HOUR, keyIn, T0, writeId } from '../../support/records.ts'
+import { describe, expect, it } from 'vitest'
+import { HOUR, keyIn, recordAt, T0, writeId } from '../../support/records.ts'
 import { describeEngine } from '../../support/services/engines.ts'
+import { started } from '../../support/started.ts'
 import type { Call } from '../engines/model.ts'
 import { type Mistake, type Open, postgresServer, redisServer } from './servers.ts'
 import { type Scene, walk } from './steps.ts'
@@ -11,12 +12,7 @@ import { type Scene, walk } from './steps.ts'
 const now = T0
 /** Of user 42, whose shard this is, or of a visitor on another one. */
 const SHARD = 'c0d'
-const record = (more: Partial<SessionRecord> = {}): SessionRecord => ({
-  ...{ key: keyIn(SHARD), kind: 'session', parent: null, userId: '42', userName: 'ada', passwordVersion: 1 },
-  ...{ data: '{}', version: 1, writeId: writeId(), createdAt: T0, seenAt: T0 },
-  ...{ expiresAt: T0 + HOUR / 2, absoluteExpiresAt: T0 + 12 * HOUR },
-  ...more,
-})
+const record = (more: Partial<SessionRecord> = {}) => recordAt(T0, { key: keyIn(SHARD), passwordVersion: 1, ...more })
 const create = (made: SessionRecord): Call => ({ verb: 'create', record: made, now })
 const end = ({ key }: SessionRecord): Call => ({ verb: 'delete', key, now })
 const list = { verb: 'listUser', userId: '42', kind: 'session', now } satisfies Call
@@ -94,13 +90,9 @@ function walks<Name extends string>(
   scenes: Record<Name, Omit<Scene, 'name'>>,
   mistakes: readonly (readonly [name: string, scene: NoInfer<Name>, mistake: Mistake])[],
 ) {
-  let server: Awaited<ReturnType<typeof start>>
-  beforeAll(async () => {
-    server = await start()
-  })
-  afterAll(() => server?.stop())
+  const server = started(start)
   const walked = async (name: Name, mistake?: Mistake) => {
-    const opened = await server.open(mistake)
+    const opened = await server().open(mistake)
     return walk(opened, { name, ...scenes[name] }).finally(() => opened.stop())
   }
 

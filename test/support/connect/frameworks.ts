@@ -258,7 +258,8 @@ export function inFramework(name: string, start: Start): void {
     ['a stale login', 401],
     ['a limit', 409],
     ['an outage', 503],
-  ] as const)('answers %s by %i, and the connection takes the next request', async (_, status) => {
+    ['an outage from the start', 503],
+  ] as const)('answers %s by %i, and the connection takes the next request', async (why, status) => {
     const barrier = BarrierStore.over(new MemoryStore())
     const { port, sessions } = await nodeOf(start, barrier, {
       manager: { limit: { max: 1, onLimit: 'refuse' } },
@@ -266,7 +267,14 @@ export function inFramework(name: string, start: Start): void {
     })
     if (status === 401) await sessions.invalidateUser('ada', { minPasswordVersion: 2 })
     if (status === 409) await sessions.logIn(null, { user: { id: 'ada', name: '', passwordVersion: 1 } })
-    if (status === 503) barrier.every('create', faults.rejects)
+    if (why === 'an outage from the start')
+      for (const verb of ['read', 'delete', 'create'] as const) barrier.every(verb, faults.rejects)
+    if (why === 'an outage')
+      barrier.next('create', async () => {
+        // What fails next fails elsewhere.
+        barrier.every('listUser', faults.rejects)
+        throw new Error('down')
+      })
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     open.push(() => agent.destroy())
     const go = async (path: string) => {

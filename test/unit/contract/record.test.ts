@@ -1,24 +1,11 @@
 // What the author of a store can ask of a row that others can edit.
 import { corruption, type SessionRecord } from 'coatcheck/custom-store'
 import { describe, expect, it } from 'vitest'
+import { recordAt } from '../../support/records.ts'
 
 const KEY = `${'aZ0_-'.repeat(9)}a`
 
-const sound: SessionRecord = {
-  key: KEY,
-  kind: 'session',
-  parent: null,
-  userId: '42',
-  userName: 'ada',
-  passwordVersion: null,
-  data: '{}',
-  version: 1,
-  writeId: 'w',
-  createdAt: 0,
-  seenAt: 1,
-  expiresAt: 2,
-  absoluteExpiresAt: 8_640_000_000_000_000,
-}
+const sound = recordAt(0, { key: KEY, absoluteExpiresAt: 8_640_000_000_000_000 })
 
 describe('a sound record', () => {
   it.each<[string, Partial<SessionRecord>]>([

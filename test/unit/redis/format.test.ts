@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { FORWARD_LIFETIME, type SessionRecord } from '../../../src/contract/store.ts'
 import { decode, encodeForward, encodeRecord, live, text } from '../../../stores/redis/format.ts'
-import { HOUR, T0 } from '../../support/records.ts'
+import { HOUR, recordAt, T0 } from '../../support/records.ts'
 
 const character = fc.constantFrom(...'abcXYZ019_-')
 const keys = fc.string({ unit: character, minLength: 46, maxLength: 46 })
@@ -35,21 +35,9 @@ const line = (place: number, text: string) => `${FIELDS.toSpliced(place, 1, text
 
 describe('the text of a session in Redis', () => {
   it('is one line for people, and the data', () => {
-    const record: SessionRecord = {
-      key: `abc${'x'.repeat(43)}`,
-      kind: 'session',
-      parent: null,
-      userId: '42',
-      userName: 'ada lovelace',
-      passwordVersion: 7,
-      data: '{}',
-      version: 3,
-      writeId: 'Zk1vX0bq7TnE',
-      createdAt: 1,
-      seenAt: 2,
-      expiresAt: 3,
-      absoluteExpiresAt: 4,
-    }
+    const user = { userName: 'ada lovelace', passwordVersion: 7 }
+    const times = { createdAt: 1, seenAt: 2, expiresAt: 3, absoluteExpiresAt: 4 }
+    const record = recordAt(0, { ...user, version: 3, writeId: 'Zk1vX0bq7TnE', ...times })
     expect(encodeRecord(record)).toBe(`${FIELDS.join(' ')}\n{}`)
   })
 

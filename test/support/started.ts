@@ -1,0 +1,11 @@
+import { afterAll, beforeAll } from 'vitest'
+
+/** What a block of tests starts before its first, and stops after its last. */
+export function started<T extends { stop(): unknown }>(start: () => Promise<T>): () => T {
+  let running: T | undefined
+  beforeAll(async () => {
+    running = await start()
+  }, 240_000)
+  afterAll(() => running?.stop())
+  return () => running!
+}
