@@ -7,6 +7,7 @@ import {
   aBoolean,
   aFunction,
   checkOptions,
+  givenOf,
   type OptionsOf,
   oneOf,
   type Rule,
@@ -187,7 +188,7 @@ const MANAGER: OptionsOf<AnyOptions> = {
 /** The checked options, with durations in ms. @throws TypeError that names the option and says what would be right */
 export function resolveOptions(options: AnyOptions) {
   checkOptions(MANAGER, options)
-  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as AnyOptions
+  const given = givenOf(options)
   const { store, limit, rememberFor, touchInterval } = given
   const { idleTimeout, absoluteTimeout, storeTimeout, sweepInterval, ...others } = { ...DEFAULTS, ...given }
   const idle = milliseconds(idleTimeout, 'idleTimeout')

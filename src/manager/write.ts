@@ -18,7 +18,7 @@ export const MAX_COLLISIONS = 5
 /** Why a session cannot be made live: a store's answer other than 'created', or the limit. */
 export type Refused = Exclude<CreateOutcome, 'created'> | 'limit'
 /** The result of one attempt to write, or why there is none: 'conflict' and 'gone' if another writer was first. */
-export type Attempt<T> = { readonly value: T } | Refused | 'conflict' | 'gone'
+type Attempt<T> = { readonly value: T } | Refused | 'conflict' | 'gone'
 /** `isFirst`: what the caller holds may be out of date, which 'conflict' answers too. */
 type Writer<T> = (found: Found, isFirst: boolean) => Promise<Attempt<T>>
 type FindAgain = (found: Found) => Found | null | Promise<Found | null>
