@@ -1,50 +1,51 @@
 // How sessions get an ID: on their own, in place of another, from a remember token, and as a new one of the same session.
-import { SessionError } from '../contract/errors.ts'
-import { FORWARD_LIFETIME, type ReplaceOutcome, type SessionRecord } from '../contract/store.ts'
+import { FORWARD_LIFETIME, type SessionRecord } from '../contract/store.ts'
 import { packMeta, unpackMeta } from '../data/meta.ts'
 import { afterWrite } from '../guard/store-calls.ts'
 import { withCsrfToken } from '../session/csrf.ts'
 import { deriveId, newId, newSalt, newWriteId, shardOf } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
 import { isThenable } from '../time/within.ts'
-import type { Context } from './context.ts'
+import type { Context, Found } from './context.ts'
 import { withinLimit } from './limit.ts'
 import { type AnyRef, find, findCurrent, idOf } from './lookup.ts'
 import { initialData, isUntouched, type NewSession, newRecord, seen } from './records.ts'
 import { endSeries, seriesOf } from './series.ts'
-import { type Attempt, MAX_COLLISIONS, type Refused, refusal, write } from './write.ts'
+import { MAX_COLLISIONS, refusal, refuseForNow, write } from './write.ts'
 
-/** Makes a new session live, in place of `before` if that is given: the session, or why there is none. */
-async function tryToBegin(
-  context: Context,
-  { owner, first, lifetime }: NewSession,
-  before: SessionRecord | null,
-): Promise<Attempt<AnySession>> {
+/** A new session under an ID that is drawn for it. `before`: the session that ends for it, whose data its user may carry over. */
+function drawSession(context: Context, { owner, first, lifetime }: NewSession, before: SessionRecord | null = null) {
   const isOthers = before !== null && before.userId !== null && before.userId !== owner.userId
   const data = initialData(context, first, isOthers ? null : before)
   const id = newId(context.users.shardOf(owner.userId))
   const call = context.call()
-  const record = newRecord(context, id, owner, data, call.now, lifetime)
-  const put = (): Promise<ReplaceOutcome> => {
-    if (before === null) return context.calls.create(record, call)
-    return context.calls.replace(before.key, before.version, record, {}, call).then(said => {
-      if (said === 'created') context.recentlyEnded.addEnd(before.key)
-      return said
-    })
-  }
-  const oldKey = before === null ? null : before.key
-  const outcome = await withinLimit(context, record, oldKey, put)
-  context.reportOutcome(outcome, owner, oldKey)
-  return outcome === 'created' ? { value: context.begun(id, record, oldKey) } : outcome
+  return { id, call, record: newRecord(context, id, owner, data, call.now, lifetime) }
 }
 
 /** Stores a session that did not exist before, under a new ID. @throws SessionError if the store refuses it */
 export async function begin(context: Context, start: NewSession): Promise<AnySession> {
   for (let collisions = 0; ; collisions += 1) {
-    const outcome = await tryToBegin(context, start, null)
-    if (typeof outcome === 'object') return outcome.value
-    if (outcome !== 'collision' || collisions >= MAX_COLLISIONS) throw refusal(context, outcome as Refused)
+    const { id, call, record } = drawSession(context, start)
+    const outcome = await withinLimit(context, record, null, () => context.calls.create(record, call))
+    context.reportOutcome(outcome, record)
+    if (outcome === 'created') return context.begun(id, record)
+    if (outcome !== 'collision' || collisions >= MAX_COLLISIONS) throw refusal(context, outcome)
   }
+}
+
+/** Replaces a session by a new one; `null` if it ended meanwhile. */
+function replaceAtLogin(context: Context, current: Found, start: NewSession): Promise<AnySession | null> {
+  return write(context, 'replace', current, async ({ record: before }) => {
+    const { id, call, record } = drawSession(context, start, before)
+    const put = () =>
+      context.calls.replace(before.key, before.version, record, {}, call).then(said => {
+        if (said === 'created') context.recentlyEnded.addEnd(before.key)
+        return said
+      })
+    const outcome = await withinLimit(context, record, before.key, put)
+    context.reportOutcome(outcome, record, before.key)
+    return outcome === 'created' ? { value: context.begun(id, record, before.key) } : outcome
+  })
 }
 
 /** A login: the new session, in place of whatever this ID leads to. @throws SessionError if the store refuses it */
@@ -53,8 +54,7 @@ export async function beginInPlace(context: Context, ref: AnyRef, start: NewSess
   if (id === null) return begin(context, start)
   const current = findCurrent(context, ref)
   const found = isThenable(current) ? await current : current
-  let session =
-    found === null ? null : await write(context, 'replace', found, ({ record }) => tryToBegin(context, start, record))
+  let session = found === null ? null : await replaceAtLogin(context, found, start)
   let before = found?.record ?? null
   if (session === null) {
     // Not live, or no longer. Its key is deleted anyway: it may lead to a successor, or be live for a node with a slower clock.
@@ -106,13 +106,8 @@ export async function regenerate(context: Context, ref: AnyRef, grace: number | 
     const now = context.now()
     const data = withNewIdCounted(record, now)
     // If it got a new ID without a forward, a later logout by the old ID would answer 200 and end nothing.
-    if (data === null) {
-      context.reportRefused('conflict', record)
-      throw new SessionError(
-        'ERR_SESSION_CONFLICT',
-        `this session got ${MAX_IN_WINDOW} new IDs within minutes: try again later`,
-      )
-    }
+    if (data === null)
+      refuseForNow(context, record, `this session got ${MAX_IN_WINDOW} new IDs within minutes: try again later`)
     const { seenAt, expiresAt } = seen(context, record, now)
     const salt = grace === null ? '' : newSalt()
     const nextId = grace === null ? newId(shardOf(id)) : deriveId(shardOf(id), id, 'regenerate', salt)

@@ -43,7 +43,6 @@ export function withinLimit<Outcome extends ReplaceOutcome>(
     if (outcome !== 'created') return outcome
     try {
       const after = await recordsOfUser(context, userId)
-      if (after.length <= max) return outcome
       const isOlder = new Set(before.map(each => each.key))
       const order = after.sort((a, b) => Number(isOlder.has(b.key)) - Number(isOlder.has(a.key)) || byAge(a, b))
       const surplus = onLimit === 'refuse' ? order.slice(max) : order.slice(0, -max)

@@ -2,11 +2,12 @@ import { DEFAULT_STORE_TIMEOUT, MAX_DATA_BYTES, type Store } from '../contract/s
 import type { Codec } from '../data/codec.ts'
 import { deepFreeze, type StandardSchemaV1 } from '../data/schema.ts'
 import type { SessionEvent } from '../session/events.ts'
-import type { UserId, UserIds } from '../session/users.ts'
+import { LOGIN, type UserId, type UserIds } from '../session/users.ts'
 import {
   aBoolean,
   aFunction,
   checkOptions,
+  givenOf,
   type OptionsOf,
   oneOf,
   type Rule,
@@ -132,9 +133,7 @@ const LOG_IN = 'a login is logIn(session, { user }), which ends the session that
 export const REGENERATE_OPTIONS: OptionsOf<{ grace?: Duration }> = {
   where: 'regenerate',
   rules: { grace: durationUpTo('2m') },
-  hints: Object.fromEntries(
-    ['user', 'data', 'verifiedAt', 'idleTimeout', 'absoluteTimeout', 'remember'].map(name => [name, LOG_IN]),
-  ),
+  hints: Object.fromEntries([...LOGIN, 'remember'].map(name => [name, LOG_IN])),
 }
 
 const aStore: Rule = (value, name) => {
@@ -189,7 +188,7 @@ const MANAGER: OptionsOf<AnyOptions> = {
 /** The checked options, with durations in ms. @throws TypeError that names the option and says what would be right */
 export function resolveOptions(options: AnyOptions) {
   checkOptions(MANAGER, options)
-  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as AnyOptions
+  const given = givenOf(options)
   const { store, limit, rememberFor, touchInterval } = given
   const { idleTimeout, absoluteTimeout, storeTimeout, sweepInterval, ...others } = { ...DEFAULTS, ...given }
   const idle = milliseconds(idleTimeout, 'idleTimeout')

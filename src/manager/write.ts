@@ -18,7 +18,7 @@ export const MAX_COLLISIONS = 5
 /** Why a session cannot be made live: a store's answer other than 'created', or the limit. */
 export type Refused = Exclude<CreateOutcome, 'created'> | 'limit'
 /** The result of one attempt to write, or why there is none: 'conflict' and 'gone' if another writer was first. */
-export type Attempt<T> = { readonly value: T } | Refused | 'conflict' | 'gone'
+type Attempt<T> = { readonly value: T } | Refused | 'conflict' | 'gone'
 /** `isFirst`: what the caller holds may be out of date, which 'conflict' answers too. */
 type Writer<T> = (found: Found, isFirst: boolean) => Promise<Attempt<T>>
 type FindAgain = (found: Found) => Found | null | Promise<Found | null>
@@ -71,18 +71,19 @@ async function retry<T>(context: Context, start: Found, attempt: Writer<T>, find
       continue
     }
     if (outcome !== 'conflict' && outcome !== 'gone') throw refusal(context, outcome)
-    if (!(await mayRetry(context, conflicts))) {
-      context.reportRefused('conflict', found.record)
-      throw new SessionError(
-        'ERR_SESSION_CONFLICT',
-        'gave up after storeTimeout: other requests kept changing this session',
-      )
-    }
+    if (!(await mayRetry(context, conflicts)))
+      refuseForNow(context, found.record, 'gave up after storeTimeout: other requests kept changing this session')
     conflicts += 1
     const again = await findAgain(found)
     if (again === null) return null
     found = again
   }
+}
+
+/** A write that may succeed when it is repeated later. @throws SessionError always */
+export function refuseForNow(context: Context, record: SessionRecord, message: string): never {
+  context.reportRefused('conflict', record)
+  throw new SessionError('ERR_SESSION_CONFLICT', message)
 }
 
 /** Keeps many writers apart, until the deadline. Full jitter: 100 writers need 13 tries each with it, and 70 without. */

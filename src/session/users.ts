@@ -22,7 +22,8 @@ export interface Login<Data = Record<string, unknown>, Ids extends UserIds = 'bi
   absoluteTimeout?: Duration | undefined
 }
 
-const LOGIN = ['user', 'data', 'verifiedAt', 'idleTimeout', 'absoluteTimeout']
+/** The options of a login. */
+export const LOGIN = ['user', 'data', 'verifiedAt', 'idleTimeout', 'absoluteTimeout']
 const LOGIN_HINTS: Hints = {
   remember: 'sessions.issueRememberToken(session) makes the token, and visit.logIn({ user, remember: true }) sends it',
   passwordVersion: 'it belongs to user: { id, name, passwordVersion }',

@@ -76,6 +76,10 @@ export function checkOptionNames(
   }
 }
 
+/** The options that are given: one that is `undefined` means its default. */
+export const givenOf = <O extends object>(options: O): O =>
+  Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as O
+
 /**
  * Checks the names of options, then their values.
  * @throws TypeError that names the option, quotes what was given and says what would be right

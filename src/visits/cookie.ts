@@ -1,8 +1,8 @@
 import { parseSetCookie, stringifySetCookie } from 'cookie'
-import { DEFAULTS as ALL_DEFAULTS } from '../manager/options.ts'
+import { DEFAULTS } from '../manager/options.ts'
 import type { Session } from '../session/session.ts'
 import type { UserIds } from '../session/users.ts'
-import { aBoolean, checkOptions, type OptionsOf, oneOf, type Rule, rule } from '../text/check-options.ts'
+import { aBoolean, checkOptions, givenOf, type OptionsOf, oneOf, type Rule, rule } from '../text/check-options.ts'
 import { OPTION_HINTS } from '../text/option-hints.ts'
 import { quote } from '../text/quote.ts'
 
@@ -25,8 +25,6 @@ export interface CookieOptions {
   /** One jar per top-level site, for embedded pages; needs `sameSite: 'none'`. @default false */
   partitioned?: boolean
 }
-
-const DEFAULTS = ALL_DEFAULTS.cookie
 
 // RFC 9110, section 5.6.2.
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
@@ -140,26 +138,17 @@ export class SessionCookie {
 
   constructor(options: CookieOptions = {}) {
     checkOptions(COOKIE, options)
-    const { name = DEFAULTS.name, hostPrefix = DEFAULTS.hostPrefix } = options
+    const { name, hostPrefix, lifetime, ...attributes } = { ...DEFAULTS.cookie, ...givenOf(options) }
     this.name = hostPrefix && !name.startsWith('__Host-') ? `__Host-${name}` : name
     checkTogether(this.name, options)
     this.#pair = pairOf(this.name)
     this.#otherPair = pairOf(/^__Host-/i.test(this.name) ? this.name.slice(7) : `__Host-${this.name}`)
-    this.lifetime = options.lifetime ?? DEFAULTS.lifetime
-    this.secure = options.secure ?? DEFAULTS.secure
-    const attributes = {
-      name: this.name,
-      value: '',
-      path: options.path ?? DEFAULTS.path,
-      httpOnly: true,
-      secure: this.secure,
-      sameSite: options.sameSite ?? DEFAULTS.sameSite,
-      partitioned: options.partitioned ?? DEFAULTS.partitioned,
-      ...(options.domain === undefined ? {} : { domain: options.domain }),
-    }
+    this.lifetime = lifetime
+    this.secure = attributes.secure
+    const empty = { ...attributes, name: this.name, value: '', httpOnly: true }
     // Written once: for each response it would be a tenth of a login.
-    this.#attributes = stringifySetCookie(attributes).slice(this.name.length + 1)
-    this.#removal = stringifySetCookie({ ...attributes, maxAge: 0, expires: new Date(0) })
+    this.#attributes = stringifySetCookie(empty).slice(this.name.length + 1)
+    this.#removal = stringifySetCookie({ ...empty, maxAge: 0, expires: new Date(0) })
   }
 
   /**
