@@ -3,7 +3,7 @@ import { SessionManager } from 'coatcheck'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
-import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { runCommand } from '../support/command.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { startMariadb } from '../support/services/mariadb.ts'
@@ -33,10 +33,6 @@ async function found(url: string, ...options: string[]) {
 }
 
 const KEEP = expect.stringContaining('set appendonly yes')
-
-afterEach(() => {
-  vi.useRealTimers()
-})
 
 describeEngine('redis', 'coatcheck doctor at Redis', () => {
   it('finds nothing wrong, counts a risk, and leaves nothing', async () => {

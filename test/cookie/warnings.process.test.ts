@@ -30,7 +30,6 @@ beforeEach(() => {
 afterEach(() => {
   vi.advanceTimersByTime(MINUTE)
   vi.useRealTimers()
-  vi.restoreAllMocks()
 })
 
 describe('a cookie that is in no head is told', () => {

@@ -79,7 +79,6 @@ describe('a request that a guard refuses is told', () => {
     expect(refusals).toEqual([{ ...crossOrigin, origin: 'https://evil.example', host: HOST }])
     expect(read).not.toHaveBeenCalled()
     expect([...own.headers]).toEqual([]) // and the response may be cached
-    read.mockRestore()
   })
 
   it('by `handle` before its handler runs, with an answer', async () => {

@@ -2,17 +2,13 @@
 
 import { SessionManager, SessionStoreError } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import { grace, setUp as memory, openWith, schemaOf, user } from '../support/manager-kit.ts'
 import { MINUTE } from '../support/test-clock.ts'
 
 const initial = () => ({ flash: 'hello', theme: 'light', note: undefined as string | undefined, n: 0 })
 const setUp = (options: object = {}) => memory({ initial, ...options })
-
-afterEach(() => {
-  vi.useRealTimers()
-})
 
 describe('take', () => {
   it('leaves the start value in place of what it took, and all other keys as they were', async () => {

@@ -1,7 +1,7 @@
 // updateUserSessions: the same keys for all sessions of a user, such as a role.
 import type { Session, SessionManager } from 'coatcheck'
 import type { SessionRecord } from 'coatcheck/custom-store'
-import { expect, it, onTestFinished, vi } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import { grace, other, setUp, times, user } from '../support/manager-kit.ts'
 import { MINUTE } from '../support/test-clock.ts'
@@ -47,7 +47,6 @@ it('costs one list, and a write for each session', async () => {
 
 it('asks a bounded number of times where the session gets a new ID before each attempt', async () => {
   vi.spyOn(Math, 'random').mockReturnValue(0) // no waits between the attempts
-  onTestFinished(() => void vi.restoreAllMocks())
   const { sessions, store, manager, made } = await withSessions(1, { idleTimeout: '2h' })
   const node = manager() // another process: its writers and ours do not take turns
   let last: Session | null = made[0]!

@@ -230,7 +230,6 @@ describe('both', () => {
     browser.jar.set('session_id', 's'.repeat(43))
     expect([await told(await browser.register('x')), await told(await browser.refresh('x', 'x'))]).toEqual([BUSY, BUSY])
     expect(warn.mock.calls).toEqual([[expect.stringContaining('no clock'), expect.anything()]])
-    warn.mockRestore()
   })
 
   it('are for a POST to the very path', async () => {

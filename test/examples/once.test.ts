@@ -86,7 +86,6 @@ it('a lease is over when a request has seen it for half as long again as it last
   }
   now.mockReturnValue(1501)
   expect((await done)?.data.by).toBe('other')
-  vi.restoreAllMocks()
 })
 
 it('what the provider gave is written though the store fails for a moment: it gives it once', async () => {

@@ -2,13 +2,11 @@
 import { SessionManager } from 'coatcheck'
 import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { actAs, acting, requireWho, stopActing } from '../../examples/act-as.mjs'
 import { confirm, proofs, requireProof } from '../../examples/step-up.mjs'
 
 const MINUTE = 60_000
-
-afterEach(() => void vi.useRealTimers())
 
 function service() {
   vi.useFakeTimers({ toFake: ['Date'], now: 1_800_000_000_000 })

@@ -1,12 +1,11 @@
 // examples/watch.mjs in one process. Over processes: watch.engines.test.ts.
 import { type Session, SessionManager, SessionStoreError } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { watchSessions } from '../../examples/watch.mjs'
 
 const MINUTE = 60_000
 beforeEach(() => void vi.useFakeTimers())
-afterEach(() => void vi.useRealTimers())
 
 /** A store that can be away. */
 class Frail extends MemoryStore {

@@ -1,16 +1,13 @@
 // How records that have expired are removed: by the one timer of a manager, in batches.
 import { type SessionId, SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { beforeEach, expect, it, vi } from 'vitest'
 import { type BarrierStore, faults } from '../support/barrier-store.ts'
 import { setUp, times } from '../support/manager-kit.ts'
 import { MINUTE } from '../support/test-clock.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] })
-})
-afterEach(() => {
-  vi.useRealTimers()
 })
 async function withSessions(count: number) {
   const at = setUp()
@@ -195,8 +192,6 @@ it('neither the sweeper nor a call that was answered keeps the process; a call u
   await call
   expect(cleared).toHaveBeenCalledWith(underWay)
   await sessions.close()
-  timers.mockRestore()
-  cleared.mockRestore()
 })
 
 it('leaves a database at least half of the time to others while it sweeps', async () => {
@@ -233,5 +228,4 @@ it('works where timers are numbers, as in Cloudflare Workers', async () => {
   expect(await call).not.toBeNull()
   expect(set.length).toBeGreaterThan(1)
   await sessions.close()
-  vi.restoreAllMocks()
 })

@@ -2,7 +2,7 @@
 // as often.
 import { type SecondaryStorage, secondaryStorage } from 'coatcheck/better-auth'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { betterAuthOver } from './better-auth.ts'
 
 const ROUNDS = Number(process.env.COATCHECK_ROUNDS ?? 2)
@@ -83,8 +83,6 @@ describe('a role that is taken away while a session is refreshed', () => {
 })
 
 describe('a clock that stands', () => {
-  afterEach(() => void vi.useRealTimers())
-
   it('lets no login in that was under way when all sessions were revoked', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     expect(await undone(betterAuthOver(ours()).lateLogin)).toBe(0)
@@ -142,7 +140,6 @@ describe('better-auth', () => {
 
 describe('a key', () => {
   const recordsIn = async (store: MemoryStore) => (await store.scan(null, 1000, { now: Date.now() })).records
-  afterEach(() => void vi.useRealTimers())
   const at = (seconds: number) => vi.setSystemTime(1_800_000_000_000 + seconds * 1000)
   const TOKEN = 'abcdefghijklmnopqrstuvwxyzABCDEF'
   const session = (token = TOKEN, userId = 'u') => JSON.stringify({ session: { token, userId }, user: {} })
@@ -295,7 +292,6 @@ describe('the storage', () => {
     for (const key of ['c', 'd']) await storage.set(key, 'x', 60)
     expect(sweep).toHaveBeenCalledTimes(1)
     expect(await sweep.mock.results[0]!.value).toBe(2)
-    vi.useRealTimers()
   })
 
   it('fails if its store fails: no user is logged out by it', async () => {

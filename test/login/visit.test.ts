@@ -1,7 +1,7 @@
 // One request's handle on its session: what it reads, what it begins and ends, and what its response says.
 import { type Change, SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { ada, type Data, jar, loggedIn, makeSessions, setCookies, visitOf } from '../support/edge-service.ts'
 
 const PERSONAL = [
@@ -29,7 +29,6 @@ describe('a visit', () => {
     const made = makeSessions()
     const { cookie } = await loggedIn(made)
     vi.stubGlobal('Promise', class extends Promise<unknown> {})
-    onTestFinished(() => void vi.unstubAllGlobals())
     expect((await visitOf(made.sessions, cookie).get())?.user?.name).toBe('ada')
     expect(await visitOf(made.sessions, null).get()).toBeNull()
   })

@@ -1,16 +1,12 @@
 // What a manager tells: the life of each session in order, refusals, and what a listener does that throws.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { runInNewContext } from 'node:vm'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import { grace, setUp, times, user } from '../support/manager-kit.ts'
 import { MINUTE } from '../support/test-clock.ts'
 
 const refusals = (events: any[]) => events.filter(({ type }) => type === 'write-refused')
-
-afterEach(() => {
-  vi.useRealTimers()
-})
 
 it('the life of a session is told in order, with keys', async () => {
   const { sessions, clock, events } = setUp()

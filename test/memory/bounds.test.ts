@@ -2,7 +2,7 @@ import { SessionStoreError } from 'coatcheck'
 import { FORWARD_LIFETIME, type SessionRecord, SWEEP_MARGIN } from 'coatcheck/custom-store'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import fc from 'fast-check'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { fill, HOUR, NOW, put, record } from './records.ts'
 
 const isLive = async (store: MemoryStore, { key }: SessionRecord) => (await store.read(key, { now: NOW })) !== null
@@ -184,8 +184,7 @@ describe('a full memory store', () => {
 describe('the memory store in the course of time', () => {
   it('sweeps in steps, and forwards and minimum password versions with the sessions', async () => {
     // A step also ends after some time: none passes here.
-    const clock = vi.spyOn(performance, 'now').mockReturnValue(0)
-    onTestFinished(() => clock.mockRestore())
+    vi.spyOn(performance, 'now').mockReturnValue(0)
     const store = new MemoryStore()
     for (let number = 0; number < 25; number++) await put(store, String(number), { expiresAt: NOW + number })
     const old = await put(store, 'ada')

@@ -234,7 +234,6 @@ it('no command begins once the time is up, at the very instant already', async (
     outcome: 'not-applied',
   })
   expect(store.counts()).toEqual({ read: 1 })
-  vi.restoreAllMocks()
 })
 
 it('close waits for the store no longer than storeTimeout, and tells its failure', async () => {

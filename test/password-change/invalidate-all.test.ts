@@ -3,7 +3,7 @@
 import { type Session, SessionStoreError, type Store } from 'coatcheck'
 import { CLOCK_TOLERANCE, FORWARD_LIFETIME } from 'coatcheck/custom-store'
 import { ReferenceStore } from 'coatcheck/custom-store/testing'
-import { expect, it, onTestFinished, vi } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { type BarrierStore, faults } from '../support/barrier-store.ts'
 import { grace, setUp as memory, other, populate, times, user } from '../support/manager-kit.ts'
 import { MINUTE } from '../support/test-clock.ts'
@@ -187,7 +187,6 @@ it('walks as often as walks are long and meet something, at the length too that 
 
 it('walks once in a process that has run for long', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
-  onTestFinished(() => void vi.useRealTimers())
   vi.advanceTimersByTime(1e9)
   const { sessions, store } = setUp()
   await sessions.create({ user })
@@ -250,7 +249,6 @@ it('reads each new ID of a session once, though each of them leads to its end', 
 
 it('knows a long walk by the wall clock too where the clock of the manager stands still or is set back', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
-  onTestFinished(() => void vi.useRealTimers())
   for (const step of [0, -MINUTE]) {
     const { sessions, store, clock } = setUp()
     const session = await sessions.create({ user })

@@ -1,6 +1,6 @@
 // A password version that the application compares at each look, and the minimum that a logout everywhere leaves in the store.
 import { type SessionEvent, SessionStoreError } from 'coatcheck'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { grace, openWith, other, setUp, user } from '../support/manager-kit.ts'
 
 it('invalidateUser tells the store the minimum password version and whom to spare only where it was told itself', async () => {
@@ -83,7 +83,6 @@ describe('the option getPasswordVersion, alone', () => {
 
   it('that never answers is an outage after storeTimeout, no logout and no hang', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
-    onTestFinished(() => void vi.useRealTimers())
     let answer: () => unknown = () => 1
     const errors: SessionStoreError[] = []
     const onEvent = (event: SessionEvent) => event.type === 'store-error' && errors.push(event.error)
@@ -132,7 +131,6 @@ describe('the option getPasswordVersion, alone', () => {
 
   it('has what the store left of storeTimeout, not all of it once more', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
-    onTestFinished(() => void vi.useRealTimers())
     const { sessions, store } = setUp({
       getPasswordVersion: () => new Promise(resolve => setTimeout(resolve, 1500, 1)),
       storeTimeout: '2s',

@@ -3,7 +3,7 @@ import { SessionManager } from 'coatcheck'
 import { fetchVisits } from 'coatcheck/fetch'
 import { nextVisits } from 'coatcheck/next'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { afterEach, expect, it, vi } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { soon } from '../support/deadlines.ts'
 
 const ada = { user: { id: 42n, name: 'ada' } }
@@ -35,10 +35,6 @@ function setUp() {
   request()
   return { store, sessions, jar, visits, request, refuse }
 }
-afterEach(() => {
-  vi.restoreAllMocks()
-})
-
 it('an action that throws, as redirect() does, has set its cookies by then', async () => {
   const { jar, visits } = setUp()
   const redirect = visits.withVisit(async visit => {

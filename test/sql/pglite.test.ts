@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module'
 import { SessionManager } from 'coatcheck'
 import { type Pglite, PostgresStore, pglite } from 'coatcheck/stores/postgres'
-import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { within } from '../support/deadlines.ts'
 import { failure } from '../support/failure.ts'
 import { describeEngine } from '../support/services/engines.ts'
@@ -17,10 +17,6 @@ describeEngine('other clients', 'PostgresStore on PGlite', () => {
     database = new (drivers('@electric-sql/pglite').PGlite)()
   })
   afterAll(() => database?.close())
-  afterEach(() => {
-    vi.useRealTimers()
-  })
-
   const open = async () => {
     const store = new PostgresStore(pglite(database))
     await store.migrate()

@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import fc from 'fast-check'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { SharedReads } from '../../stores/shared/shared-reads.ts'
 
 const turn = () => new Promise<void>(resolve => setImmediate(resolve))
@@ -112,11 +112,6 @@ describe('reads of one turn', () => {
   })
 
   describe('where an application has a fake clock', () => {
-    afterEach(() => {
-      vi.useRealTimers()
-      vi.unstubAllGlobals()
-    })
-
     it('are sent all the same', async () => {
       vi.useFakeTimers({ toFake: ['setImmediate', 'setTimeout', 'Date', 'performance'] })
       expect(await noting().reads.read('a', NEVER)).toBe('<a>')

@@ -3,7 +3,7 @@
 import type { Store } from 'coatcheck'
 import type { SessionRecord } from 'coatcheck/custom-store'
 import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sqlite'
-import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { within } from '../../support/deadlines.ts'
 import { failure } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
@@ -48,9 +48,6 @@ function opener(driver: SqliteDriver) {
   }
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
-  })
-  afterEach(() => {
-    vi.useRealTimers()
   })
   afterAll(() => {
     for (const each of opened) each.close()

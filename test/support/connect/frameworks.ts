@@ -183,7 +183,6 @@ export function inFramework(name: string, start: Start): void {
   it('costs one read, and one write if something changed, though the clock goes on between any two looks at it', async () => {
     let now = Date.now()
     vi.spyOn(Date, 'now').mockImplementation(() => ++now)
-    onTestFinished(() => void vi.restoreAllMocks())
     for (const rolling of [false, true]) {
       const store = BarrierStore.over(new MemoryStore())
       const { browser } = await nodeOf(start, store, { app: { rolling, cookie: { maxAge: MINUTE, secure: false } } })

@@ -1,4 +1,4 @@
-import { expect, it, onTestFinished, vi } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { WriteQueue } from '../../../src/guard/write-queue.ts'
 
 type Job<T> = Parameters<typeof WriteQueue.prototype.inTurn<T>>[3]
@@ -65,7 +65,6 @@ it('who comes while the second of two writes waits for it too', async () => {
 
 it('a deadline gives no one up before it has come', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
-  onTestFinished(() => void vi.useRealTimers())
   const queue = new WriteQueue()
   const first = staying(queue)
   const [hurried, patient] = [1000, 2000].map(after =>

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { bigintReplacer, stringify } from '../../../src/text/json.ts'
 import { anyText } from '../../support/any-text.ts'
 
@@ -85,9 +85,6 @@ describe('stringify', () => {
 describe('bigintReplacer', () => {
   const hasRawJson = 'rawJSON' in JSON
   const without = () => vi.stubGlobal('JSON', { stringify: JSON.stringify })
-  afterEach(() => {
-    vi.unstubAllGlobals()
-  })
   const max = { id: 2n ** 64n - 1n, name: 'max' }
 
   it.runIf(hasRawJson)('makes JSON.stringify write user IDs that no double holds, to the last digit', () => {

@@ -1,9 +1,5 @@
-import { afterEach, expect, it, vi } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { within } from '../../../src/time/within.ts'
-
-afterEach(() => {
-  vi.useRealTimers()
-})
 
 it('waits for longer than a timer of Node.js can count', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
