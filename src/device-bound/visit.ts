@@ -5,7 +5,7 @@ import { isPlain } from '../data/plain.ts'
 import { type AnySession, recordOf } from '../session/session.ts'
 import { responseCookie } from '../visits/cookie.ts'
 import type { FetchVisit } from '../visits/fetch.ts'
-import { FetchHead, type MoreRules, NO_RULES, writeRules } from '../visits/head.ts'
+import { type MoreRules, NO_RULES, writeHeaders } from '../visits/head.ts'
 import { guardHead } from '../visits/node.ts'
 import type { Visit } from '../visits/types.ts'
 import { bindingIn, challengeFor, KEY, newOffer, valueFor } from './binding.ts'
@@ -154,13 +154,13 @@ export class DeviceVisit implements AnyVisit {
    */
   told(response: Response): Response {
     if (typeof response?.headers?.getSetCookie === 'function' && response.status >= 200)
-      writeRules(this.headRules(), new FetchHead(response.headers))
+      writeHeaders(this.headRules(), response.headers)
     return response
   }
 
   #with({ headers, cookies }: ReturnType<Visit['finish']>) {
     const rules = this.headRules()
-    writeRules(rules, new FetchHead(headers))
+    writeHeaders(rules, headers)
     return { headers, cookies: [...cookies, ...rules.cookies.map(responseCookie)] }
   }
 

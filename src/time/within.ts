@@ -4,6 +4,8 @@ import { nextTurn } from './next-turn.ts'
 export const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
 
+const asItIs = (value: unknown) => value as never
+
 interface Outcomes<T, R> {
   /** Makes the caller's result from an answer in time. If it throws, that counts as a failure. @default the answer itself */
   readonly accept?: (answer: T) => R
@@ -22,7 +24,7 @@ interface Outcomes<T, R> {
 export function within<T, R = T>(
   deadline: number,
   answer: PromiseLike<T>,
-  { accept = value => value as never, failed = cause => cause, late, settled }: Outcomes<T, R>,
+  { accept = asItIs, failed = asItIs, late, settled }: Outcomes<T, R>,
 ): Promise<R> {
   return new Promise((resolve, reject) => {
     let timer: NodeJS.Timeout | undefined

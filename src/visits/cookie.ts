@@ -1,5 +1,5 @@
 import { parseSetCookie, stringifySetCookie } from 'cookie'
-import { DEFAULTS as ALL_DEFAULTS } from '../manager/options.ts'
+import { DEFAULTS } from '../manager/options.ts'
 import type { Session } from '../session/session.ts'
 import type { UserIds } from '../session/users.ts'
 import { aBoolean, checkOptions, givenOf, type OptionsOf, oneOf, type Rule, rule } from '../text/check-options.ts'
@@ -25,8 +25,6 @@ export interface CookieOptions {
   /** One jar per top-level site, for embedded pages; needs `sameSite: 'none'`. @default false */
   partitioned?: boolean
 }
-
-const DEFAULTS = ALL_DEFAULTS.cookie
 
 // RFC 9110, section 5.6.2.
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
@@ -140,7 +138,7 @@ export class SessionCookie {
 
   constructor(options: CookieOptions = {}) {
     checkOptions(COOKIE, options)
-    const { name, hostPrefix, lifetime, ...attributes } = { ...DEFAULTS, ...givenOf(options) }
+    const { name, hostPrefix, lifetime, ...attributes } = { ...DEFAULTS.cookie, ...givenOf(options) }
     this.name = hostPrefix && !name.startsWith('__Host-') ? `__Host-${name}` : name
     checkTogether(this.name, options)
     this.#pair = pairOf(this.name)

@@ -61,27 +61,17 @@ function withVary(value: string, name: string): string {
 
 const nameOf = (cookie: string): string => cookie.split('=', 1)[0]!.trim()
 
-/** The head of a `Response`. */
-export class FetchHead implements Head {
-  readonly #headers: Headers
-
-  constructor(headers: Headers) {
-    this.#headers = headers
-  }
-
-  getHeader(name: string): HeaderValue {
-    return name === 'Set-Cookie' ? this.#headers.getSetCookie() : (this.#headers.get(name) ?? undefined)
-  }
-
-  setHeader(name: string, value: string | readonly string[]): void {
-    this.#headers.delete(name)
-    for (const each of linesOf(value)) this.#headers.append(name, each)
-  }
+/** Writes the rules into the headers of a `Response`, and returns those. */
+export function writeHeaders(rules: MoreRules, headers: Headers): Headers {
+  writeRules(rules, {
+    getHeader: name => (name === 'Set-Cookie' ? headers.getSetCookie() : (headers.get(name) ?? undefined)),
+    setHeader(name, value) {
+      headers.delete(name)
+      for (const each of linesOf(value)) headers.append(name, each)
+    },
+  })
+  return headers
 }
 
 /** The rules as headers, with those that are there `before`. */
-export function headersOf(rules: HeadRules, before?: Headers): Headers {
-  const headers = new Headers(before)
-  writeRules(rules, new FetchHead(headers))
-  return headers
-}
+export const headersOf = (rules: HeadRules, before?: Headers): Headers => writeHeaders(rules, new Headers(before))

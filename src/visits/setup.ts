@@ -36,9 +36,8 @@ export type VisitsSetup = ReturnType<typeof setUp>
 
 /** `rules`: of the options that this kind of server has beside those of all. @throws TypeError that quotes the option */
 export function setUp(sessions: object, options: VisitOptions, advice: Advice, rules: Readonly<Record<string, Rule>>) {
-  const { where } = advice
-  contextOf(sessions, `${where}: `)
-  checkOptions({ where, rules: { ...RULES, ...rules }, hints: OPTION_HINTS }, options)
+  contextOf(sessions, `${advice.where}: `)
+  checkOptions({ where: advice.where, rules: { ...RULES, ...rules }, hints: OPTION_HINTS }, options)
   const cookie = new SessionCookie(options.cookie)
   const { name } = options.rememberCookie ?? DEFAULTS.rememberCookie
   const hostPrefix = /^__host-/i.test(cookie.name)

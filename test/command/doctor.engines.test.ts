@@ -166,17 +166,14 @@ describeEngine('mariadb', 'coatcheck doctor at MariaDB', () => {
 describeEngine('libsql', 'coatcheck doctor at SQLite', () => {
   it('finds a file that is not there, missing tables, then nothing', async () => {
     const { file, remove } = sqliteFile()
-    try {
-      expect(Object.keys(await found(`sqlite:${file}`))).toEqual(['connection'])
-      const database = openSqlite('libsql', file)
-      database.exec('CREATE TABLE other (id TEXT)')
-      expect(await found(`sqlite:${file}`)).toEqual({ connection: 'ok', version: 'ok', tables: MIGRATE })
-      await new SqliteStore(database).migrate()
-      expect(await found(`sqlite:${file}`)).toEqual({ connection: 'ok', version: 'ok', tables: 'ok', session: 'ok' })
-      database.close()
-    } finally {
-      remove()
-    }
+    onTestFinished(() => remove())
+    expect(Object.keys(await found(`sqlite:${file}`))).toEqual(['connection'])
+    const database = openSqlite('libsql', file)
+    database.exec('CREATE TABLE other (id TEXT)')
+    expect(await found(`sqlite:${file}`)).toEqual({ connection: 'ok', version: 'ok', tables: MIGRATE })
+    await new SqliteStore(database).migrate()
+    expect(await found(`sqlite:${file}`)).toEqual({ connection: 'ok', version: 'ok', tables: 'ok', session: 'ok' })
+    database.close()
   })
 })
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SessionManager } from 'coatcheck'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { COMMAND_NAMES, COMMANDS, OPTION_NAMES, usageOf } from '../../src/command/arguments.ts'
 import { EXIT } from '../../src/command/errors.ts'
 import { coatcheck } from '../support/command.ts'
@@ -63,34 +63,31 @@ describeEngine('libsql', 'the transcripts of the page of the command', () => {
       }
       database.close()
     }
-    try {
-      const steps = BLOCKS.filter(({ page, language }) => page === PAGE && language === 'console').flatMap(({ code }) =>
-        code.split(/^\$ /m).slice(1),
-      )
-      const said: string[] = []
-      for (const step of steps) {
-        const [line = ''] = step.split('\n')
-        const [, name, value] = /^export (\w+)=(.*)$/.exec(line) ?? []
-        if (name !== undefined) env[name] = value!
-        const words = line.split(' ')
-        if (words.shift() !== 'npx') {
-          said.push(line)
-          continue
-        }
-        expect(words.shift()).toBe('coatcheck')
-        if (!isSeeded && words[0] === 'count') {
-          await seed()
-          isSeeded = true
-        }
-        const args = words.map(word => (word.length === 46 ? keys[0]! : word))
-        const { code, out, err } = await coatcheck(args, { env, cwd: folder })
-        expect(code, line).toBe(0)
-        said.push(`${line}\n${out}${err}`)
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const steps = BLOCKS.filter(({ page, language }) => page === PAGE && language === 'console').flatMap(({ code }) =>
+      code.split(/^\$ /m).slice(1),
+    )
+    const said: string[] = []
+    for (const step of steps) {
+      const [line = ''] = step.split('\n')
+      const [, name, value] = /^export (\w+)=(.*)$/.exec(line) ?? []
+      if (name !== undefined) env[name] = value!
+      const words = line.split(' ')
+      if (words.shift() !== 'npx') {
+        said.push(line)
+        continue
       }
-      expect(said.length).toBeGreaterThan(7)
-      expect(said.map(steady)).toEqual(steps.map(steady))
-    } finally {
-      rmSync(folder, { recursive: true })
+      expect(words.shift()).toBe('coatcheck')
+      if (!isSeeded && words[0] === 'count') {
+        await seed()
+        isSeeded = true
+      }
+      const args = words.map(word => (word.length === 46 ? keys[0]! : word))
+      const { code, out, err } = await coatcheck(args, { env, cwd: folder })
+      expect(code, line).toBe(0)
+      said.push(`${line}\n${out}${err}`)
     }
+    expect(said.length).toBeGreaterThan(7)
+    expect(said.map(steady)).toEqual(steps.map(steady))
   })
 })

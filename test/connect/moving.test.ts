@@ -2,7 +2,7 @@
 import { SessionError, type SessionEvent, SessionManager, SessionStoreError } from 'coatcheck'
 import { connectStore } from 'coatcheck/connect'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { BarrierStore, faults } from '../support/barrier-store.ts'
 import { OldConnectStore } from '../support/connect/old-store.ts'
 import { sidOf, userOf } from './service.ts'
@@ -71,15 +71,12 @@ describe('a session of the old store', () => {
 
   it('that is in use outlives the end that its cookie told of when it moved', async () => {
     const { store, put } = start()
-    try {
-      vi.useFakeTimers({ toFake: ['Date'] })
-      put({ ...OLD, cookie: { originalMaxAge: 600_000, expires: new Date(Date.now() + 600_000) } })
-      for (let minutes = 0; minutes < 30; minutes += 5) {
-        expect(await store.get(SID), `after ${minutes} minutes`).toMatchObject({ user: '42' })
-        vi.setSystemTime(Date.now() + 300_000)
-      }
-    } finally {
-      vi.useRealTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    vi.useFakeTimers({ toFake: ['Date'] })
+    put({ ...OLD, cookie: { originalMaxAge: 600_000, expires: new Date(Date.now() + 600_000) } })
+    for (let minutes = 0; minutes < 30; minutes += 5) {
+      expect(await store.get(SID), `after ${minutes} minutes`).toMatchObject({ user: '42' })
+      vi.setSystemTime(Date.now() + 300_000)
     }
   })
 

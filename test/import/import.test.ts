@@ -1,6 +1,6 @@
 // What an import asks of both stores, tells, and leaves behind where it fails; and browsers with several cookies.
 import { openVisit } from 'coatcheck/custom-server'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import { BEGIN, connectSid, cookieAt, HOUR, MINUTE, OLD, SID, withAda } from '../support/old-sessions.ts'
 import { onlyHost } from '../support/only-host.ts'
@@ -85,18 +85,15 @@ describe('an import', () => {
 
   it('of what has ended since has no cookie to be sent, and waits for none', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    try {
-      const world = withAda()
-      const first = await world.one.ask(OLD)
-      expect(first.next()).toContain('session_id=')
-      await world.two.sessions.destroy(first.session!)
-      expect(await world.two.ask(OLD)).toMatchObject({ session: null })
-      world.events.length = 0
-      vi.advanceTimersByTime(60_000)
-      expect(world.events).toEqual([])
-    } finally {
-      vi.useRealTimers()
-    }
+    onTestFinished(() => void vi.useRealTimers())
+    const world = withAda()
+    const first = await world.one.ask(OLD)
+    expect(first.next()).toContain('session_id=')
+    await world.two.sessions.destroy(first.session!)
+    expect(await world.two.ask(OLD)).toMatchObject({ session: null })
+    world.events.length = 0
+    vi.advanceTimersByTime(60_000)
+    expect(world.events).toEqual([])
   })
 })
 

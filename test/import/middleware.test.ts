@@ -2,18 +2,13 @@
 // promise of a middleware, so that one which rejects ends the process.
 import { ServerResponse } from 'node:http'
 import { nodeVisits } from 'coatcheck/node'
-import { afterEach, expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import { ada, OLD, replacement, SID } from '../support/old-sessions.ts'
 
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  while (open.length > 0) await open.pop()!()
-})
-
 function moving() {
   const world = replacement()
-  open.push(world.close)
+  onTestFinished(world.close)
   world.old.put(SID, ada)
   const { sessions, importer } = world.node()
   const visits = nodeVisits(sessions, { cookie: { secure: false } })

@@ -2,7 +2,7 @@
 
 import type { Store, StoredSession } from 'coatcheck'
 import { ReferenceStore } from 'coatcheck/custom-store/testing'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import { setUp as memory, populate, times, user } from '../support/manager-kit.ts'
 import { HOUR, MINUTE, SECOND } from '../support/test-clock.ts'
@@ -89,17 +89,14 @@ describe('count', () => {
 
   it('rejects within storeTimeout if neither the count nor the first page of a walk is answered', async () => {
     vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] })
-    try {
-      const { sessions, store } = setUp({ storeTimeout: '2s' })
-      for (const verb of ['count', 'scan'] as const) store.every(verb, faults.hang)
-      const counting = sessions.count().catch(error => error)
-      await vi.advanceTimersByTimeAsync(1999)
-      expect(store.counts()).toEqual({ count: 1, scan: 1 })
-      await vi.advanceTimersByTimeAsync(2)
-      expect(await counting).toMatchObject({ operation: 'scan', outcome: 'not-applied' })
-    } finally {
-      vi.useRealTimers()
-    }
+    onTestFinished(() => void vi.useRealTimers())
+    const { sessions, store } = setUp({ storeTimeout: '2s' })
+    for (const verb of ['count', 'scan'] as const) store.every(verb, faults.hang)
+    const counting = sessions.count().catch(error => error)
+    await vi.advanceTimersByTimeAsync(1999)
+    expect(store.counts()).toEqual({ count: 1, scan: 1 })
+    await vi.advanceTimersByTimeAsync(2)
+    expect(await counting).toMatchObject({ operation: 'scan', outcome: 'not-applied' })
   })
 
   it('gives the event loop to others between two pages', async () => {

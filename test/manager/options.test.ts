@@ -4,7 +4,7 @@ import { openVisit, SessionCookie } from 'coatcheck/custom-server'
 import { fetchVisits } from 'coatcheck/fetch'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeSessions } from '../support/edge-service.ts'
 import { openWith, setUp, user } from '../support/manager-kit.ts'
 import { onlyHost } from '../support/only-host.ts'
@@ -233,12 +233,11 @@ describe('an option of a method that does not exist is refused: misspelt, it wou
 it('Date.now is looked up at each call, so that a fake clock installed later is seen', async () => {
   const sessions = new SessionManager({ store: new MemoryStore() })
   const real = Date.now
-  try {
-    Date.now = () => 7
-    expect((await sessions.create()).createdAt).toBe(7)
-  } finally {
+  onTestFinished(() => {
     Date.now = real
-  }
+  })
+  Date.now = () => 7
+  expect((await sessions.create()).createdAt).toBe(7)
 })
 
 describe('sessions.options', () => {

@@ -1,7 +1,7 @@
 // What a session shows to code, JSON and logs.
 import { inspect } from 'node:util'
 import { type SessionManager, stringify } from 'coatcheck'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { setUp as memory } from '../support/manager-kit.ts'
 
 const user = { id: 2n ** 64n - 1n, name: 'max' }
@@ -66,13 +66,10 @@ describe('the user of a session', () => {
     const exact = '{"id":18446744073709551615,"name":"max"}'
     if ('rawJSON' in JSON) expect(JSON.stringify(shown)).toBe(exact)
     vi.stubGlobal('JSON', { stringify: JSON.stringify })
-    try {
-      expect(() => JSON.stringify({ user: shown })).toThrow(TypeError)
-      expect(() => JSON.stringify(shown)).toThrow(TypeError)
-      expect(stringify(shown)).toBe(exact)
-    } finally {
-      vi.unstubAllGlobals()
-    }
+    onTestFinished(() => void vi.unstubAllGlobals())
+    expect(() => JSON.stringify({ user: shown })).toThrow(TypeError)
+    expect(() => JSON.stringify(shown)).toThrow(TypeError)
+    expect(stringify(shown)).toBe(exact)
   })
 })
 

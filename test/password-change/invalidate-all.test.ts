@@ -3,7 +3,7 @@
 import { type Session, SessionStoreError, type Store } from 'coatcheck'
 import { CLOCK_TOLERANCE, FORWARD_LIFETIME } from 'coatcheck/custom-store'
 import { ReferenceStore } from 'coatcheck/custom-store/testing'
-import { expect, it, vi } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { type BarrierStore, faults } from '../support/barrier-store.ts'
 import { grace, setUp as memory, other, populate, times, user } from '../support/manager-kit.ts'
 import { MINUTE } from '../support/test-clock.ts'
@@ -187,15 +187,12 @@ it('walks as often as walks are long and meet something, at the length too that 
 
 it('walks once in a process that has run for long', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
-  try {
-    vi.advanceTimersByTime(1e9)
-    const { sessions, store } = setUp()
-    await sessions.create({ user })
-    expect(await sessions.invalidateAll()).toBe(1)
-    expect(store.counts().scan).toBe(1)
-  } finally {
-    vi.useRealTimers()
-  }
+  onTestFinished(() => void vi.useRealTimers())
+  vi.advanceTimersByTime(1e9)
+  const { sessions, store } = setUp()
+  await sessions.create({ user })
+  expect(await sessions.invalidateAll()).toBe(1)
+  expect(store.counts().scan).toBe(1)
 })
 
 it('follows a chain of new IDs to its end, however long a client made it, and spares the excepted one of any length', async () => {
@@ -253,19 +250,16 @@ it('reads each new ID of a session once, though each of them leads to its end', 
 
 it('knows a long walk by the wall clock too where the clock of the manager stands still or is set back', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
-  try {
-    for (const step of [0, -MINUTE]) {
-      const { sessions, store, clock } = setUp()
-      const session = await sessions.create({ user })
-      hide(store, () => {
-        clock.advance(step)
-        vi.advanceTimersByTime(FORWARD_LIFETIME)
-      })
-      expect(await sessions.invalidateAll()).toBe(1)
-      expect(await sessions.get(session.secret)).toBeNull()
-    }
-  } finally {
-    vi.useRealTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  for (const step of [0, -MINUTE]) {
+    const { sessions, store, clock } = setUp()
+    const session = await sessions.create({ user })
+    hide(store, () => {
+      clock.advance(step)
+      vi.advanceTimersByTime(FORWARD_LIFETIME)
+    })
+    expect(await sessions.invalidateAll()).toBe(1)
+    expect(await sessions.get(session.secret)).toBeNull()
   }
 })
 

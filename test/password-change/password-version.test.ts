@@ -1,6 +1,6 @@
 // A password version that the application compares at each look, and the minimum that a logout everywhere leaves in the store.
 import { type SessionEvent, SessionStoreError } from 'coatcheck'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { grace, openWith, other, setUp, user } from '../support/manager-kit.ts'
 
 it('invalidateUser tells the store the minimum password version and whom to spare only where it was told itself', async () => {
@@ -83,74 +83,68 @@ describe('the option getPasswordVersion, alone', () => {
 
   it('that never answers is an outage after storeTimeout, no logout and no hang', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
-    try {
-      let answer: () => unknown = () => 1
-      const errors: SessionStoreError[] = []
-      const onEvent = (event: SessionEvent) => event.type === 'store-error' && errors.push(event.error)
-      const { sessions, store } = setUp({
-        getPasswordVersion: () => answer(),
-        rememberFor: '30d',
-        storeTimeout: '3s',
-        onEvent,
+    onTestFinished(() => void vi.useRealTimers())
+    let answer: () => unknown = () => 1
+    const errors: SessionStoreError[] = []
+    const onEvent = (event: SessionEvent) => event.type === 'store-error' && errors.push(event.error)
+    const { sessions, store } = setUp({
+      getPasswordVersion: () => answer(),
+      rememberFor: '30d',
+      storeTimeout: '3s',
+      onEvent,
+    })
+    const session = await sessions.create({ user: { ...user, passwordVersion: 1 } })
+    const token = await sessions.issueRememberToken(session)
+    let answerLate!: (error: Error) => void
+    answer = () => new Promise((_, reject) => (answerLate = reject))
+    for (const call of [
+      () => sessions.get(session.secret),
+      () => sessions.list(1),
+      () => sessions.redeemRememberToken(token),
+      () => sessions.regenerate(session.secret),
+      () => sessions.regenerate(session.secret, grace),
+      () => sessions.logIn(session.secret, { user: { ...user, passwordVersion: 1 } }),
+    ]) {
+      const settled = call().then(
+        () => 'an answer',
+        (error: unknown) => error,
+      )
+      await vi.advanceTimersByTimeAsync(2998)
+      const early = await Promise.race([settled, Promise.resolve('nothing yet')])
+      expect(early).toBe('nothing yet')
+      await vi.advanceTimersByTimeAsync(4)
+      const error = (await Promise.race([settled, Promise.resolve('a hang')])) as SessionStoreError
+      expect(error).toBeInstanceOf(SessionStoreError)
+      expect(error).toMatchObject({
+        status: 503,
+        operation: 'read',
+        outcome: 'not-applied',
+        message: 'read: getPasswordVersion() did not answer within storeTimeout',
       })
-      const session = await sessions.create({ user: { ...user, passwordVersion: 1 } })
-      const token = await sessions.issueRememberToken(session)
-      let answerLate!: (error: Error) => void
-      answer = () => new Promise((_, reject) => (answerLate = reject))
-      for (const call of [
-        () => sessions.get(session.secret),
-        () => sessions.list(1),
-        () => sessions.redeemRememberToken(token),
-        () => sessions.regenerate(session.secret),
-        () => sessions.regenerate(session.secret, grace),
-        () => sessions.logIn(session.secret, { user: { ...user, passwordVersion: 1 } }),
-      ]) {
-        const settled = call().then(
-          () => 'an answer',
-          (error: unknown) => error,
-        )
-        await vi.advanceTimersByTimeAsync(2998)
-        const early = await Promise.race([settled, Promise.resolve('nothing yet')])
-        expect(early).toBe('nothing yet')
-        await vi.advanceTimersByTimeAsync(4)
-        const error = (await Promise.race([settled, Promise.resolve('a hang')])) as SessionStoreError
-        expect(error).toBeInstanceOf(SessionStoreError)
-        expect(error).toMatchObject({
-          status: 503,
-          operation: 'read',
-          outcome: 'not-applied',
-          message: 'read: getPasswordVersion() did not answer within storeTimeout',
-        })
-        answerLate(new Error('too late'))
-      }
-      expect(errors).toHaveLength(6)
-      expect(store.counts()).not.toHaveProperty('delete')
-      expect(store.counts()).not.toHaveProperty('replace')
-      answer = () => 1
-      expect(await sessions.get(session.secret)).not.toBeNull()
-    } finally {
-      vi.useRealTimers()
+      answerLate(new Error('too late'))
     }
+    expect(errors).toHaveLength(6)
+    expect(store.counts()).not.toHaveProperty('delete')
+    expect(store.counts()).not.toHaveProperty('replace')
+    answer = () => 1
+    expect(await sessions.get(session.secret)).not.toBeNull()
   })
 
   it('has what the store left of storeTimeout, not all of it once more', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
-    try {
-      const { sessions, store } = setUp({
-        getPasswordVersion: () => new Promise(resolve => setTimeout(resolve, 1500, 1)),
-        storeTimeout: '2s',
-      })
-      const session = await sessions.create({ user: { ...user, passwordVersion: 1 } })
-      store.next('read', async proceed => {
-        await new Promise(resolve => setTimeout(resolve, 1000))
-        return proceed()
-      })
-      const call = sessions.get(session.secret).catch((error: unknown) => error)
-      await vi.advanceTimersByTimeAsync(2002)
-      expect(await Promise.race([call, Promise.resolve('still waiting')])).toBeInstanceOf(SessionStoreError)
-    } finally {
-      vi.useRealTimers()
-    }
+    onTestFinished(() => void vi.useRealTimers())
+    const { sessions, store } = setUp({
+      getPasswordVersion: () => new Promise(resolve => setTimeout(resolve, 1500, 1)),
+      storeTimeout: '2s',
+    })
+    const session = await sessions.create({ user: { ...user, passwordVersion: 1 } })
+    store.next('read', async proceed => {
+      await new Promise(resolve => setTimeout(resolve, 1000))
+      return proceed()
+    })
+    const call = sessions.get(session.secret).catch((error: unknown) => error)
+    await vi.advanceTimersByTimeAsync(2002)
+    expect(await Promise.race([call, Promise.resolve('still waiting')])).toBeInstanceOf(SessionStoreError)
   })
 
   it('is asked once by list, however many sessions the user has, and not where there is none', async () => {

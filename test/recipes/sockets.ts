@@ -1,7 +1,7 @@
 // One walk for the recipes with sockets: who may connect, and when a socket ends.
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { Client } from '../support/example-service.ts'
 import { until } from '../support/services/process.ts'
 import { folderOf, problemsOf, type RunningRecipe, startRecipe } from './recipe.ts'
@@ -123,19 +123,16 @@ export function walkSockets(
 
       it('neither extends a session by its checks nor by a socket that connects again, and closes once it has expired', async () => {
         const ada = await logIn()
-        try {
-          const first = await connectAs(ada)
-          running.control({ ahead: 20 * MINUTE })
-          const second = await connectAs(ada)
-          // Time for some checks. Were it too short, they would only be missing.
-          await new Promise(resolve => setTimeout(resolve, 300))
-          expect(await first.say('20 minutes')).toContain('20 minutes')
-          running.control({ ahead: 31 * MINUTE })
-          await Promise.all([first.closed, second.closed])
-          await expect(connectAs(ada)).rejects.toThrow(refusals.anonymous)
-        } finally {
-          running.control({})
-        }
+        onTestFinished(() => running.control({}))
+        const first = await connectAs(ada)
+        running.control({ ahead: 20 * MINUTE })
+        const second = await connectAs(ada)
+        // Time for some checks. Were it too short, they would only be missing.
+        await new Promise(resolve => setTimeout(resolve, 300))
+        expect(await first.say('20 minutes')).toContain('20 minutes')
+        running.control({ ahead: 31 * MINUTE })
+        await Promise.all([first.closed, second.closed])
+        await expect(connectAs(ada)).rejects.toThrow(refusals.anonymous)
       })
 
       it('keeps a socket through an outage of the store', async () => {

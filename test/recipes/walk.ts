@@ -1,5 +1,5 @@
 // One walk for all recipes: what a browser meets at each, step by step.
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { type Answer, Client, PASSWORD } from '../support/example-service.ts'
 import { started } from '../support/started.ts'
 import { type Dialect, rest, type Wish } from './dialects.ts'
@@ -295,16 +295,13 @@ export function walk(
         const ada = visitor()
         await ada.logIn()
         const csrf = await ada.csrf()
-        try {
-          running().control({ ahead: 16 * MINUTE })
-          const renewed = await ada.profile()
-          expect(renewed.headers.getSetCookie()).toEqual([expect.stringMatching(AGAIN)])
-          expectRefusal(await ada.ask({ name: 'save', input: { csrf } }), 401, 'ERR_SESSION_NOT_FRESH')
-          running().control({ ahead: 47 * MINUTE })
-          expectRefusal(await ada.profile(), 401, 'ERR_SESSION_UNAUTHENTICATED')
-        } finally {
-          running().control({})
-        }
+        onTestFinished(() => running().control({}))
+        running().control({ ahead: 16 * MINUTE })
+        const renewed = await ada.profile()
+        expect(renewed.headers.getSetCookie()).toEqual([expect.stringMatching(AGAIN)])
+        expectRefusal(await ada.ask({ name: 'save', input: { csrf } }), 401, 'ERR_SESSION_NOT_FRESH')
+        running().control({ ahead: 47 * MINUTE })
+        expectRefusal(await ada.profile(), 401, 'ERR_SESSION_UNAUTHENTICATED')
       })
 
     if (isRuled)

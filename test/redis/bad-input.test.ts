@@ -2,7 +2,7 @@ import { RedisStore } from 'coatcheck/stores/redis'
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { createClient, createClientPool, createCluster, createSentinel } from 'redis'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { call, HOUR, keyIn, nameOf, recordOf, T0 } from '../support/records.ts'
 import { CLUSTER } from '../support/redis/clients.ts'
 import { redisForGroup } from '../support/redis/group.ts'
@@ -228,19 +228,16 @@ describeEngine('redis', 'a Redis that evicts', () => {
 
   it('is refused where one of the masters of a cluster evicts', async () => {
     const cluster = await startRedisCluster()
-    try {
-      const { client, close } = await CLUSTER['ioredis 6 cluster']!(cluster.addresses)
-      const read = () => new RedisStore(client).read(keyIn('abc'), call())
-      expect(await read()).toBe(null)
-      for (const [name, value] of Object.entries({ maxmemory: '100mb', 'maxmemory-policy': 'allkeys-lru' }))
-        await cluster.masters[2]!.cli('CONFIG', 'SET', name, value)
-      await expect(read()).rejects.toMatchObject({
-        cause: { message: expect.stringContaining('maxmemory 104857600, ') },
-      })
-      await close()
-    } finally {
-      await cluster.stop()
-    }
+    onTestFinished(() => cluster.stop())
+    const { client, close } = await CLUSTER['ioredis 6 cluster']!(cluster.addresses)
+    const read = () => new RedisStore(client).read(keyIn('abc'), call())
+    expect(await read()).toBe(null)
+    for (const [name, value] of Object.entries({ maxmemory: '100mb', 'maxmemory-policy': 'allkeys-lru' }))
+      await cluster.masters[2]!.cli('CONFIG', 'SET', name, value)
+    await expect(read()).rejects.toMatchObject({
+      cause: { message: expect.stringContaining('maxmemory 104857600, ') },
+    })
+    await close()
   })
 })
 

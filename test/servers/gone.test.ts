@@ -5,15 +5,10 @@ import http2, { type Http2ServerRequest, type Http2ServerResponse } from 'node:h
 import { SessionManager } from 'coatcheck'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { listening, portOf } from '../support/listening.ts'
 
 const ada = { user: { id: 42n, name: 'ada' } }
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  while (open.length > 0) await open.pop()!()
-})
-
 type Handler = (request: IncomingMessage, response: ServerResponse) => unknown
 interface Client {
   /** Sends a request, whose client goes away when `leave` is called. */
@@ -22,7 +17,7 @@ interface Client {
 
 async function overHttp1(handler: Handler): Promise<Client> {
   const { port, close } = await listening(handler)
-  open.push(close)
+  onTestFinished(close)
   return {
     go: headers => {
       const going = send({ port, host: '127.0.0.1', headers, agent: false }).on('error', () => {})
@@ -35,8 +30,8 @@ async function overHttp1(handler: Handler): Promise<Client> {
 async function overHttp2(handler: Handler): Promise<Client> {
   const server = http2.createServer(handler as unknown as (q: Http2ServerRequest, r: Http2ServerResponse) => void)
   const client = http2.connect(`http://localhost:${await portOf(server)}`).on('error', () => {})
-  open.push(() => server.close())
-  open.push(() => client.destroy())
+  onTestFinished(() => void server.close())
+  onTestFinished(() => void client.destroy())
   return {
     go: headers => {
       const { host, ...others } = headers

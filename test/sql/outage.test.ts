@@ -1,7 +1,7 @@
 // A server that dies, a network that loses answers or stalls, pools and locks that others hold: each call ends by its deadline
 // with an error that says whether something may have been written, nothing runs late, and nothing is left behind.
 import type { Store } from 'coatcheck'
-import { expect, it, vi } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { within } from '../support/deadlines.ts'
 import { failure } from '../support/failure.ts'
 import { until } from '../support/services/process.ts'
@@ -181,12 +181,9 @@ onClients('an outage seen through', (get, name) => {
     const real = performance.now.bind(performance)
     // Only the difference between the two clocks counts, so that it does not matter which of them was set.
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => real() + difference)
-    try {
-      expect(await store.update(one.key, 1, change(), call())).toBe('updated')
-      expect(await store.delete(one.key, call())).toBe(true)
-    } finally {
-      clock.mockRestore()
-    }
+    onTestFinished(() => clock.mockRestore())
+    expect(await store.update(one.key, 1, change(), call())).toBe('updated')
+    expect(await store.delete(one.key, call())).toBe(true)
   })
 
   if (name === 'mysql2') return

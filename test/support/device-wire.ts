@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { request as ask, type IncomingMessage, type RequestListener } from 'node:http'
 import type { Visit } from 'coatcheck'
 import { deviceState } from 'coatcheck/device-bound'
-import { afterEach, expect } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { ADA, BOUND_COOKIE, challengeIn, REFRESH, REGISTER } from './device-client.ts'
 import { newDevice, refreshProof, registrationProof } from './device-key.ts'
 import { headersOf, listening } from './listening.ts'
@@ -15,14 +15,9 @@ export async function pageOf(visit: Visit, path: string): Promise<string> {
   return JSON.stringify({ name: (await visit.get())?.user?.name ?? null, state: await deviceState(visit) })
 }
 
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  while (open.length > 0) await open.pop()!()
-})
-
 export async function served(handler: RequestListener): Promise<string> {
   const { url, close } = await listening(handler)
-  open.push(close)
+  onTestFinished(close)
   return url
 }
 

@@ -21,7 +21,7 @@ export interface Listening {
   readonly port: number
   readonly url: string
   /** Ends its connections too. */
-  close(): Promise<unknown>
+  close(): Promise<void>
 }
 
 export async function listening(listener: RequestListener): Promise<Listening> {
@@ -29,9 +29,9 @@ export async function listening(listener: RequestListener): Promise<Listening> {
   // On a busy machine a client may use a connection again in the moment in which it is closed as idle.
   server.keepAliveTimeout = 60_000
   const port = await portOf(server)
-  const close = () => {
+  const close = async () => {
     server.close().closeAllConnections()
-    return once(server, 'close')
+    await once(server, 'close')
   }
   return { server, port, url: `http://127.0.0.1:${port}`, close }
 }

@@ -155,7 +155,8 @@ export function replacement(inner: Store = new MemoryStore()) {
     }
     return { sessions, importer, visit, open, ask }
   }
-  return { clock, old, store, told, events, node, close: () => Promise.all(managers.map(each => each.close())) }
+  const close = async () => void (await Promise.all(managers.map(each => each.close())))
+  return { clock, old, store, told, events, node, close }
 }
 
 /** An old ID, and the cookie with it. */

@@ -1,6 +1,6 @@
 // Connections of pg that end, or whose statement was given up.
 import { PostgresStore } from 'coatcheck/stores/postgres'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { within } from '../../support/deadlines.ts'
 import { failure, survive } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
@@ -40,17 +40,14 @@ describeEngine('postgresql', 'a connection of pg', () => {
       store.deleteUser(userId, { minPasswordVersionUntil: NOW }, { now: NOW, deadline })
     await logOut('7904', within(5000))
     own.server.proxy.slow(100)
-    try {
-      const begun = performance.now()
-      await logOut('7904', within(5000))
-      // As long as from the first statement to the COMMIT: in its place there is a ROLLBACK.
-      const took = performance.now() - begun
-      for (const more of [50, 1000]) {
-        await failure(logOut('7903', within(took + more)))
-        expect(await pid()).toBe(before)
-      }
-    } finally {
-      own.server.proxy.slow(0)
+    onTestFinished(() => own.server.proxy.slow(0))
+    const begun = performance.now()
+    await logOut('7904', within(5000))
+    // As long as from the first statement to the COMMIT: in its place there is a ROLLBACK.
+    const took = performance.now() - begun
+    for (const more of [50, 1000]) {
+      await failure(logOut('7903', within(took + more)))
+      expect(await pid()).toBe(before)
     }
   })
 

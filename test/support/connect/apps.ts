@@ -102,7 +102,7 @@ export { listening } from '../listening.ts'
 
 export interface Started {
   readonly port: number
-  close(): Promise<unknown>
+  close(): Promise<void>
 }
 
 export type Start = (store: any, gates: Gates, options?: object) => Promise<Started>

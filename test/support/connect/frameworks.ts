@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import { SessionManager, type SessionOptions, type Store } from 'coatcheck'
 import { type ConnectStoreOptions, connectStore } from 'coatcheck/connect'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { BarrierStore, faults } from '../barrier-store.ts'
 import { type ConnectBrowser, type Start, startApp } from './apps.ts'
 import { OldConnectStore } from './old-store.ts'
@@ -15,11 +15,6 @@ import { OldConnectStore } from './old-store.ts'
 const TRIES = Number(process.env.COATCHECK_CONNECT_TRIES ?? 4)
 const MINUTE = 60_000
 const userOf: NonNullable<ConnectStoreOptions<'string'>['userOf']> = ({ user }) => user && { id: user }
-
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  while (open.length > 0) await open.pop()!()
-})
 
 interface Setup {
   /** Of the middleware. */
@@ -38,7 +33,8 @@ async function nodeOf(start: Start, inner: Store, { app = {}, manager = {}, conn
   })
   const store = connectStore(sessions, { userOf, ...connect })
   const service = await startApp(start, store, app)
-  open.push(service.close, () => sessions.close())
+  onTestFinished(service.close)
+  onTestFinished(() => sessions.close())
   return { sessions, store, ...service }
 }
 type Service = Awaited<ReturnType<typeof nodeOf>>
@@ -187,29 +183,26 @@ export function inFramework(name: string, start: Start): void {
   it('costs one read, and one write if something changed, though the clock goes on between any two looks at it', async () => {
     let now = Date.now()
     vi.spyOn(Date, 'now').mockImplementation(() => ++now)
-    try {
-      for (const rolling of [false, true]) {
-        const store = BarrierStore.over(new MemoryStore())
-        const { browser } = await nodeOf(start, store, { app: { rolling, cookie: { maxAge: MINUTE, secure: false } } })
-        const one = browser()
-        await one.go('/login?user=ada')
-        // koa-session keeps the end of a rolling cookie in the data.
-        const expected = rolling && name.startsWith('koa') ? ['read', 'update'] : ['read']
-        for (const [path, verbs] of [
-          ['/read', expected],
-          ['/read', expected],
-          ['/write?key=a', ['read', 'update']],
-        ] as const) {
-          store.reset()
-          await one.go(path)
-          expect(
-            store.calls.map(({ verb }) => verb),
-            path,
-          ).toEqual(verbs)
-        }
+    onTestFinished(() => void vi.restoreAllMocks())
+    for (const rolling of [false, true]) {
+      const store = BarrierStore.over(new MemoryStore())
+      const { browser } = await nodeOf(start, store, { app: { rolling, cookie: { maxAge: MINUTE, secure: false } } })
+      const one = browser()
+      await one.go('/login?user=ada')
+      // koa-session keeps the end of a rolling cookie in the data.
+      const expected = rolling && name.startsWith('koa') ? ['read', 'update'] : ['read']
+      for (const [path, verbs] of [
+        ['/read', expected],
+        ['/read', expected],
+        ['/write?key=a', ['read', 'update']],
+      ] as const) {
+        store.reset()
+        await one.go(path)
+        expect(
+          store.calls.map(({ verb }) => verb),
+          path,
+        ).toEqual(verbs)
       }
-    } finally {
-      vi.restoreAllMocks()
     }
   })
 
@@ -276,7 +269,7 @@ export function inFramework(name: string, start: Start): void {
         throw new Error('down')
       })
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-    open.push(() => agent.destroy())
+    onTestFinished(() => void agent.destroy())
     const go = async (path: string) => {
       const request = get({ port, path, agent })
       const [response] = await once(request, 'response')
@@ -330,7 +323,7 @@ export function inFramework(name: string, start: Start): void {
       const old = new OldConnectStore()
       const moving = { connect: { oldStore: old } }
       const before = await startApp(start, old)
-      open.push(before.close)
+      onTestFinished(before.close)
       const last = await nodeOf(start, memory)
       const nodes = {
         old: before.port,

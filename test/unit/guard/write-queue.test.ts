@@ -1,4 +1,4 @@
-import { expect, it, vi } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { WriteQueue } from '../../../src/guard/write-queue.ts'
 
 type Job<T> = Parameters<typeof WriteQueue.prototype.inTurn<T>>[3]
@@ -65,24 +65,21 @@ it('who comes while the second of two writes waits for it too', async () => {
 
 it('a deadline gives no one up before it has come', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
-  try {
-    const queue = new WriteQueue()
-    const first = staying(queue)
-    const [hurried, patient] = [1000, 2000].map(after =>
-      run(queue, async () => after, { deadline: performance.now() + after }).catch(error => error.message),
-    )
-    vi.advanceTimersByTime(999)
-    expect(await Promise.race([hurried, 'waits'])).toBe('waits')
-    vi.advanceTimersByTime(1)
-    expect(await hurried).toBe('late')
-    vi.advanceTimersByTime(999)
-    first.leave()
-    await first.done
-    expect(await patient).toBe(2000)
-    expect(vi.getTimerCount()).toBe(0)
-  } finally {
-    vi.useRealTimers()
-  }
+  onTestFinished(() => void vi.useRealTimers())
+  const queue = new WriteQueue()
+  const first = staying(queue)
+  const [hurried, patient] = [1000, 2000].map(after =>
+    run(queue, async () => after, { deadline: performance.now() + after }).catch(error => error.message),
+  )
+  vi.advanceTimersByTime(999)
+  expect(await Promise.race([hurried, 'waits'])).toBe('waits')
+  vi.advanceTimersByTime(1)
+  expect(await hurried).toBe('late')
+  vi.advanceTimersByTime(999)
+  first.leave()
+  await first.done
+  expect(await patient).toBe(2000)
+  expect(vi.getTimerCount()).toBe(0)
 })
 
 it('a deadline ends the wait, also where it is past already, and the job that was given up never runs', async () => {

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { bigintReplacer, stringify } from '../../../src/text/json.ts'
 import { anyText } from '../../support/any-text.ts'
 
@@ -25,11 +25,8 @@ describe('stringify', () => {
     prototype.toJSON = function (this: bigint) {
       return String(this)
     }
-    try {
-      expect(stringify({ id: 5n })).toBe('{"id":5}')
-    } finally {
-      delete prototype.toJSON
-    }
+    onTestFinished(() => void delete prototype.toJSON)
+    expect(stringify({ id: 5n })).toBe('{"id":5}')
   })
 
   it('says the same as JSON.stringify about what has its own toJSON, and what no JSON has', () => {
@@ -117,16 +114,13 @@ describe('bigintReplacer', () => {
     prototype.toJSON = function (this: bigint) {
       return Number(this)
     }
-    try {
-      expect(JSON.stringify({ id: 5n, big: ['a'] }, bigintReplacer)).toBe('{"id":5,"big":["a"]}')
-      // By another replacer, which does not say of whose member it speaks.
-      expect(JSON.stringify({ id: 5n }, (key, value) => bigintReplacer.call(undefined, key, value))).toBe('{"id":5}')
-      if (hasRawJson) expect(JSON.stringify([2n ** 64n - 1n], bigintReplacer)).toBe('[18446744073709551615]')
-      without()
-      expect(() => JSON.stringify([2n ** 64n - 1n], bigintReplacer)).toThrow(TypeError)
-    } finally {
-      delete prototype.toJSON
-    }
+    onTestFinished(() => void delete prototype.toJSON)
+    expect(JSON.stringify({ id: 5n, big: ['a'] }, bigintReplacer)).toBe('{"id":5,"big":["a"]}')
+    // By another replacer, which does not say of whose member it speaks.
+    expect(JSON.stringify({ id: 5n }, (key, value) => bigintReplacer.call(undefined, key, value))).toBe('{"id":5}')
+    if (hasRawJson) expect(JSON.stringify([2n ** 64n - 1n], bigintReplacer)).toBe('[18446744073709551615]')
+    without()
+    expect(() => JSON.stringify([2n ** 64n - 1n], bigintReplacer)).toThrow(TypeError)
   })
 
   it('makes JSON.stringify say what stringify says, about any value', () => {
