@@ -150,7 +150,8 @@ export function parseArguments(argv: readonly string[]): Run | 'help' | 'version
       `${name === undefined ? 'expected a command' : `there is no command${shown(name)}: expected one`} of ${COMMAND_NAMES.join(', ')}; a store is named by --store URL`,
     )
   const { takes, options = SESSIONS } = commandOf(command)
-  const taken = takes === '' ? [] : takes.split(' ')
+  // The URL of doctor is a store's: it takes none beside --store.
+  const taken = takes === '' || (command === 'doctor' && given.has('store')) ? [] : takes.split(' ')
   for (const option of given.keys())
     if (optionOf(option).of !== command && !options.includes(option))
       throw new UsageError(`${command} takes no --${option}`)

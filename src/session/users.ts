@@ -158,8 +158,7 @@ export interface UserIdFormat<Ids extends UserIds> {
 const MAX_U64 = 2n ** 64n - 1n
 const DECIMAL = /^(0|[1-9][0-9]{0,19})$/
 // Control characters separate a namespace from the ID; lone surrogates have no byte form.
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const CONTROL = /[\u0000-\u001f\u007f]/
+const CONTROL = /\p{Cc}/u
 
 const isSafeId = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
 

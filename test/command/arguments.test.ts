@@ -27,6 +27,7 @@ describe('a command line', () => {
     [['sweep', '--jsno'], /^there is no option --jsno: expected --store, --table, /],
     [['sweep', '-x'], /^there is no option -x: /],
     [['sweep', 'now'], 'there is one word too many now: coatcheck sweep'],
+    [['doctor', 'redis://a', '--store', 'redis://b'], 'there is one word too many: coatcheck doctor [URL]'],
     [['revoke'], 'USER is missing: coatcheck revoke USER KEY'],
     [['revoke', '42'], 'KEY is missing: coatcheck revoke USER KEY'],
     [['sweep', '--store'], '--store needs a value: --store URL'],

@@ -22,7 +22,7 @@ const badNumbers: unknown[] = [
 const bad: Record<UserIds, unknown[]> = {
   bigint: [...badNumbers, 2n ** 64n, 2n ** 65n],
   number: [...badNumbers, 1n, 0n],
-  string: [...badForAll, 12, 12n, 'x'.repeat(129), 'a\tb', 'a\0b', 'a\nb', '\u007f', '\ud800', 'a\udfffb'],
+  string: [...badForAll, 12, 12n, 'x'.repeat(129), 'a\tb', 'a\0b', 'a\nb', '\u007f', '\u009f', '\ud800', 'a\udfffb'],
 }
 
 describe.each(['bigint', 'number', 'string'] as const)("userIds: '%s'", kind => {
