@@ -69,7 +69,8 @@ async function postgres(settings: Record<string, string>): Promise<Mortal> {
 async function mariadb(flush: string): Promise<Mortal> {
   // The log goes to the file at most so often then, in seconds: each second by default, which a slow machine may be beaten by.
   const seldom = { 'innodb-flush-log-at-timeout': '2700' }
-  const server = await startMariadb({ 'innodb-flush-log-at-trx-commit': flush, ...seldom })
+  // A log that is in memory MariaDB takes for memory that a crash leaves as it is.
+  const server = await startMariadb({ 'innodb-flush-log-at-trx-commit': flush, ...seldom }, { onDisk: true })
   await new MysqlStore(server.pool({ connectionLimit: 1 })).migrate()
   const open = async () => ({ store: new MysqlStore(server.pool({ connectionLimit: 1 })) })
   // What is in the log's buffer goes to the file; with 0, FLUSH ENGINE LOGS leaves it there.

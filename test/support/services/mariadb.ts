@@ -1,6 +1,7 @@
 // A private MariaDB for tests: its own folder and port, as the user mysql, since the server refuses root.
 import { execFileSync } from 'node:child_process'
-import { chownSync, rmSync } from 'node:fs'
+import { chownSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import mysql from 'mysql2/promise'
 import { memoryFolder } from './memory-folder.ts'
@@ -70,9 +71,9 @@ function poolsOf(url: () => string) {
  */
 export async function startMariadb(
   settings: Readonly<Record<string, string>> = {},
-  { guarded = false }: { guarded?: boolean } = {},
+  { guarded = false, onDisk = false }: { guarded?: boolean; onDisk?: boolean } = {},
 ): Promise<MariadbServer> {
-  const folder = memoryFolder('my')
+  const folder = onDisk ? mkdtempSync(join(tmpdir(), 'coatcheck-my-')) : memoryFolder('my')
   const as = account('mysql')
   if (as.uid !== undefined) chownSync(folder, as.uid, as.gid!)
   const data = join(folder, 'data')
