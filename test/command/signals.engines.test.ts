@@ -3,13 +3,14 @@ import { connect, createServer } from 'node:net'
 import { SessionManager } from 'coatcheck'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { commandOn, runCommand, startCoatcheck } from '../support/command.ts'
 import { portOf } from '../support/listening.ts'
 import { build } from '../support/scripts/build.mjs'
 import { describeEngine } from '../support/services/engines.ts'
-import { type PostgresServer, startPostgres } from '../support/services/postgres.ts'
+import { startPostgres } from '../support/services/postgres.ts'
 import { until } from '../support/services/process.ts'
+import { started } from '../support/started.ts'
 
 // Each command is a process of its own.
 vi.setConfig({ testTimeout: 120_000 })
@@ -31,15 +32,14 @@ async function fallsSilent(port: number, answers: number) {
 }
 
 describeEngine('postgresql', 'a signal', () => {
-  let server: PostgresServer
   let admin: pg.Pool
-  beforeAll(async () => {
+  const own = started(async () => {
     await build()
-    server = await startPostgres()
+    const server = await startPostgres()
     admin = server.pool()
     await new PostgresStore(admin).migrate()
-  }, 240_000)
-  afterAll(() => server?.stop())
+    return server
+  })
 
   it.each([
     ['SIGINT', 130],
@@ -50,7 +50,7 @@ describeEngine('postgresql', 'a signal', () => {
     const holder = await admin.connect()
     await holder.query('BEGIN; LOCK TABLE coatcheck_sessions')
     const running = startCoatcheck(['invalidate-all', '--yes', '--timeout', '1h'], {
-      COATCHECK_STORE_URL: server.url(),
+      COATCHECK_STORE_URL: own().url(),
     })
     await until('the command waiting for the lock', async () => {
       const { rows } = await admin.query('SELECT count(*)::int AS waiting FROM pg_locks WHERE NOT granted')
@@ -60,7 +60,7 @@ describeEngine('postgresql', 'a signal', () => {
     await holder.query('ROLLBACK')
     holder.release()
     expect([running.child.exitCode, running.output()]).toEqual([code, ''])
-    const { json } = commandOn(server.url())
+    const { json } = commandOn(own().url())
     expect(await json('count')).toEqual([{ count: 3 }])
     expect(await json('invalidate-all', '--yes')).toEqual([{ ended: 3 }])
     expect(await json('count')).toEqual([{ count: 0 }])
@@ -68,8 +68,12 @@ describeEngine('postgresql', 'a signal', () => {
 
   it('is not needed where a server says nothing any more after a while: the last line names the question', async () => {
     const after = async (command: string, answers: number) => {
-      const proxy = await fallsSilent(Number(new URL(server.url()).port), answers)
-      const env = { COATCHECK_STORE_URL: server.url().replace(/:\d+\//, `:${proxy.port}/`) }
+      const proxy = await fallsSilent(Number(new URL(own().url()).port), answers)
+      const env = {
+        COATCHECK_STORE_URL: own()
+          .url()
+          .replace(/:\d+\//, `:${proxy.port}/`),
+      }
       const { code, err } = await runCommand([command, '--timeout', '2s'], { env })
       proxy.close()
       return [code, err]

@@ -2,25 +2,22 @@ import { modelTest, testStore } from 'coatcheck/custom-store/testing'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import fc from 'fast-check'
 import type mysql from 'mysql2/promise'
-import { afterAll, beforeAll, it } from 'vitest'
+import { it } from 'vitest'
 import { describeEngine } from '../support/services/engines.ts'
-import { type MariadbDatabase, sharedMariadb } from '../support/services/mariadb.ts'
+import { sharedMariadb } from '../support/services/mariadb.ts'
 import { damages } from '../support/sql/backend.ts'
+import { started } from '../support/started.ts'
 
 describeEngine('mariadb', 'the MySQL store on MariaDB', () => {
-  let server: MariadbDatabase
-  let pool: mysql.Pool
-  let second: mysql.Pool
-  beforeAll(async () => {
-    server = await sharedMariadb()
-    pool = server.pool({ connectionLimit: 10 })
-    second = server.pool({ connectionLimit: 10 })
+  const own = started(async () => {
+    const server = await sharedMariadb()
+    const pool = () => server.pool({ connectionLimit: 10 })
+    return { pool: pool(), second: pool(), stop: server.stop }
   })
-  afterAll(() => server?.stop())
 
   type Given = ConstructorParameters<typeof MysqlStore>[0]
   const open = async (of: (pool: mysql.Pool) => Given = pool => pool) => {
-    const stores = [new MysqlStore(of(pool)), new MysqlStore(of(second))] as const
+    const stores = [new MysqlStore(of(own().pool)), new MysqlStore(of(own().second))] as const
     await stores[0].migrate()
     return stores
   }
@@ -31,5 +28,5 @@ describeEngine('mariadb', 'the MySQL store on MariaDB', () => {
   ] as const)('behaves like the reference model with %s', (_, of) =>
     modelTest(fc, () => open(of), undefined, { runs: 10 }),
   )
-  testStore(it, () => open(), undefined, { ...damages(sql => pool.query(sql)), runs: 15 })
+  testStore(it, () => open(), undefined, { ...damages(sql => own().pool.query(sql)), runs: 15 })
 })

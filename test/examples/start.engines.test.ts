@@ -1,6 +1,6 @@
 // Start, alone and with all its guides, attacked by a stranger, and by somebody who has an account, or a password and no second factor.
 import type { Pool } from 'pg'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { Client } from '../support/example-service.ts'
 import { guidesInStart } from '../support/page-code.ts'
 import { PAGES } from '../support/pages.ts'
@@ -35,19 +35,14 @@ describeEngine('postgresql', 'an application of Start', () => {
 })
 
 describeEngine('postgresql', 'an application of Start and all guides', () => {
-  let server: Awaited<ReturnType<typeof sharedPostgres>>
-  let running: Awaited<ReturnType<typeof run>>
+  const server = started(sharedPostgres)
   let url: string
   let pool: Pool
-  beforeAll(async () => {
-    server = await sharedPostgres()
-    pool = server.pool()
-    running = await run('an application', guidesInStart(GUIDES), { DATABASE_URL: server.url() })
+  started(async () => {
+    pool = server().pool()
+    const running = await run('an application', guidesInStart(GUIDES), { DATABASE_URL: server().url() })
     url = running.url
-  }, 240_000)
-  afterAll(async () => {
-    await running?.stop('SIGKILL')
-    await server?.stop()
+    return { stop: () => running.stop('SIGKILL') }
   })
 
   const copyOf = ({ cookies }: Client) => {

@@ -4,10 +4,11 @@ import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import express from 'express'
 import { decodeJwt, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
-import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
+import { afterEach, expect, it, vi } from 'vitest'
 import { backChannelLogout, oidc } from '../../examples/back-channel-logout.mjs'
 import { Client } from '../support/example-service.ts'
 import { listening } from '../support/listening.ts'
+import { started } from '../support/started.ts'
 import { startOidcProvider } from './provider.ts'
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
@@ -16,19 +17,15 @@ const USERS = new Map([
   ['bob', 7n],
 ])
 
-let provider: Awaited<ReturnType<typeof startOidcProvider>>
+const provider = started(startOidcProvider)
 const open: (() => unknown)[] = []
-beforeAll(async () => {
-  provider = await startOidcProvider()
-})
 afterEach(() => {
   vi.useRealTimers()
   for (const close of open.splice(0)) close()
 })
-afterAll(() => provider?.stop())
 
 /** Nodes of a service over one store. */
-function service({ audience = 'shop', jwks = provider.jwks, store = new MemoryStore() } = {}) {
+function service({ audience = 'shop', jwks = provider().jwks, store = new MemoryStore() } = {}) {
   const startNode = async () => {
     const sessions = new SessionManager({
       store,
@@ -37,7 +34,7 @@ function service({ audience = 'shop', jwks = provider.jwks, store = new MemorySt
     })
     const visits = nodeVisits(sessions, { cookie: { secure: false } })
     const userIdOf = async (subject: string) => USERS.get(subject) ?? null
-    const logouts = backChannelLogout(sessions, { store, issuer: provider.issuer, audience, jwks, userIdOf })
+    const logouts = backChannelLogout(sessions, { store, issuer: provider().issuer, audience, jwks, userIdOf })
     const app = express().set('env', 'test')
     app.post('/back-channel-logout', express.urlencoded({ limit: '32kb' }), async (req, res) => {
       res.set('Cache-Control', 'no-store')
@@ -78,7 +75,7 @@ class Browser extends Client {
   }
   /** By an ID token of the provider. */
   async logIn(sub: string, sid: string, how: object = {}) {
-    const claims = decodeJwt(await provider.idToken(sub, sid))
+    const claims = decodeJwt(await provider().idToken(sub, sid))
     return (await this.send('POST', '/login', { claims, ...how })).status
   }
 }
@@ -87,7 +84,7 @@ let names = 0
 const logoutToken = (claims: object = {}) => {
   const iat = Math.floor(Date.now() / 1000)
   const usual = {
-    iss: provider.issuer,
+    iss: provider().issuer,
     aud: 'shop',
     iat,
     exp: iat + 120,
@@ -106,7 +103,7 @@ async function logIn(node: { url: string }, sub: string, sid: string, how: objec
 
 it('ends the session that the provider names with its remember token, and no other', async () => {
   const node = await service().startNode()
-  provider.at.receiver = node.receiver
+  provider().at.receiver = node.receiver
   const laptop = await logIn(node, 'ada', 'laptop', { remember: true })
   const others = await Promise.all([
     logIn(node, 'ada', 'phone', { remember: true }),
@@ -115,7 +112,7 @@ it('ends the session that the provider names with its remember token, and no oth
   const byPassword = new Browser(node.url)
   await byPassword.send('POST', '/password')
   const token = laptop.cookies.get('remember_token')!
-  await provider.logOut('ada', 'laptop')
+  await provider().logOut('ada', 'laptop')
   expect(await laptop.who()).toBeNull()
   const again = new Browser(node.url)
   again.cookies.set('remember_token', token)
@@ -125,10 +122,10 @@ it('ends the session that the provider names with its remember token, and no oth
 
 it('ends all sessions and remember tokens of a user whom the provider names alone', async () => {
   const node = await service({ audience: 'by-subject' }).startNode()
-  provider.at.receiver = node.receiver
+  provider().at.receiver = node.receiver
   const browsers = await Promise.all(['laptop', 'phone'].map(sid => logIn(node, 'ada', sid, { remember: true })))
   const bob = await logIn(node, 'bob', 'laptop')
-  await provider.logOut('ada', '', 'by-subject')
+  await provider().logOut('ada', '', 'by-subject')
   expect(await Promise.all([...browsers, bob].map(each => each.who()))).toEqual([null, null, 'bob'])
   for (const { cookies } of browsers) cookies.delete('session_id')
   expect(await Promise.all(browsers.map(each => each.who()))).toEqual([null, null])
@@ -153,12 +150,12 @@ it.each(['shop', 'by-subject'])('0 of 100 logins under way outlive a logout for 
     },
   })
   const node = await service({ audience, store: slow }).startNode()
-  provider.at.receiver = node.receiver
+  provider().at.receiver = node.receiver
   const statuses = new Set<number>()
   for (let at = 0; at < 100; at += 1) {
     const [sid, browser] = [`race ${at}`, new Browser(node.url)]
-    const claims = decodeJwt(await provider.idToken('ada', sid))
-    const ended = provider.logOut('ada', sid, audience)
+    const claims = decodeJwt(await provider().idToken('ada', sid))
+    const ended = provider().logOut('ada', sid, audience)
     logout = at % 2 === 0 ? ended : null
     const [login] = await Promise.all([browser.send('POST', '/login', { claims, remember: at % 4 < 2 }), ended])
     statuses.add(login.status)
@@ -181,25 +178,25 @@ it('refuses what is no logout token of this provider for this client with 400, a
     'another key': await new SignJWT(logoutToken()).setProtectedHeader({ alg: 'RS256', kid: 'two' }).sign(privateKey),
     'alg none': new UnsecuredJWT(logoutToken()).encode(),
     'a secret': await new SignJWT(logoutToken()).setProtectedHeader({ alg: 'HS256', kid: 'one' }).sign(secret),
-    audience: await provider.sign(logoutToken({ aud: 'another shop' })),
-    issuer: await provider.sign(logoutToken({ iss: 'https://other.example' })),
-    old: await provider.sign(logoutToken({ iat: old, exp: old + 1000 })),
-    expired: await provider.sign(logoutToken({ exp: old })),
-    'no events': await provider.sign(noEvents),
-    'other events': await provider.sign(logoutToken({ events: { other: {} } })),
-    'no object': await provider.sign(logoutToken({ events: null })),
-    'no object in it': await provider.sign(logoutToken({ events: { [EVENT]: null } })),
-    'no jti': await provider.sign(noJti),
-    'no sub': await provider.sign(noSub),
-    nonce: await provider.sign(logoutToken({ nonce: 'n' })),
-    'an ID token': await provider.idToken('ada', 'laptop'),
+    audience: await provider().sign(logoutToken({ aud: 'another shop' })),
+    issuer: await provider().sign(logoutToken({ iss: 'https://other.example' })),
+    old: await provider().sign(logoutToken({ iat: old, exp: old + 1000 })),
+    expired: await provider().sign(logoutToken({ exp: old })),
+    'no events': await provider().sign(noEvents),
+    'other events': await provider().sign(logoutToken({ events: { other: {} } })),
+    'no object': await provider().sign(logoutToken({ events: null })),
+    'no object in it': await provider().sign(logoutToken({ events: { [EVENT]: null } })),
+    'no jti': await provider().sign(noJti),
+    'no sub': await provider().sign(noSub),
+    nonce: await provider().sign(logoutToken({ nonce: 'n' })),
+    'an ID token': await provider().idToken('ada', 'laptop'),
     'no JWT': 'nonsense',
   }
   for (const [what, token] of Object.entries(wrong)) {
     const response = await node.post(token)
     expect([what, response.status, response.headers.get('cache-control')]).toEqual([what, 400, 'no-store'])
   }
-  const good = await provider.sign(logoutToken())
+  const good = await provider().sign(logoutToken())
   expect((await node.post(good, { 'Content-Type': 'text/plain' })).status).toBe(400)
   expect((await node.post('x'.repeat(100_000))).status).toBe(413)
   const twice = new URLSearchParams({ logout_token: good })
@@ -213,26 +210,30 @@ it('refuses what is no logout token of this provider for this client with 400, a
 it('refuses a token that comes again, at another node too, with 400', async () => {
   const { startNode } = service()
   const [one, other] = [await startNode(), await startNode()]
-  provider.at.receiver = one.receiver
-  await provider.logOut('ada', 'laptop')
-  const { token, status } = provider.sent.at(-1)!
+  provider().at.receiver = one.receiver
+  await provider().logOut('ada', 'laptop')
+  const { token, status } = provider().sent.at(-1)!
   expect(status).toBe(200)
   expect([(await one.post(token)).status, (await other.post(token)).status]).toEqual([400, 400])
 })
 
 it('answers 200 for a user, or a session, that is not here', async () => {
   const node = await service().startNode()
-  provider.at.receiver = node.receiver
-  await provider.logOut('nobody', 'laptop')
-  await provider.logOut('ada', 'a session that is over')
-  expect(provider.sent.slice(-2).map(({ status }) => status)).toEqual([200, 200])
+  provider().at.receiver = node.receiver
+  await provider().logOut('nobody', 'laptop')
+  await provider().logOut('ada', 'a session that is over')
+  expect(
+    provider()
+      .sent.slice(-2)
+      .map(({ status }) => status),
+  ).toEqual([200, 200])
 })
 
 it('asks for the same token again while the store or the provider’s keys are away, and takes it then', async () => {
   const store = new MemoryStore()
   const node = await service({ store }).startNode()
   const laptop = await logIn(node, 'ada', 'laptop')
-  const token = await provider.sign(logoutToken())
+  const token = await provider().sign(logoutToken())
   const list = vi.spyOn(store, 'listUser').mockRejectedValue(new Error('away'))
   expect((await node.post(token)).status).toBe(503)
   list.mockRestore()
@@ -241,7 +242,7 @@ it('asks for the same token again while the store or the provider’s keys are a
   deleted.mockRestore()
   const keyless = await service({ store, jwks: 'http://127.0.0.1:1/jwks' }).startNode()
   expect((await keyless.post(token)).status).toBe(503)
-  const broken = await service({ store, jwks: `${provider.issuer}/no-such-page` }).startNode()
+  const broken = await service({ store, jwks: `${provider().issuer}/no-such-page` }).startNode()
   expect((await broken.post(token)).status).toBe(503)
   expect(await laptop.who()).toBe('ada')
   expect((await node.post(token)).status).toBe(200)

@@ -1,11 +1,12 @@
 // better-auth's storage on every kind of database: late writes, parallel logins, and keys that are no sessions.
 import { type SecondaryStorage, secondaryStorage } from 'coatcheck/better-auth'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { onRealStores } from '../support/real-stores.ts'
 import { STANDALONE } from '../support/redis/clients.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { startRedis } from '../support/services/redis.ts'
+import { started } from '../support/started.ts'
 import { betterAuthOver } from './better-auth.ts'
 
 const ROUNDS = Number(process.env.COATCHECK_ROUNDS ?? 1)
@@ -68,27 +69,19 @@ describeEngine('redis', 'better-auth on a Redis that is full', () => {
       set: (key, value, ttl) => client.set(key, value, ttl ? { EX: ttl } : {}),
       delete: key => client.del(key),
     }) as Pick<SecondaryStorage, 'get' | 'set' | 'delete'> as SecondaryStorage
-  let server: Awaited<ReturnType<typeof startRedis>>
-  let redis: Awaited<ReturnType<(typeof STANDALONE)['node-redis 6'] & {}>>
-  beforeAll(async () => {
-    server = await startRedis()
-    redis = await STANDALONE['node-redis 6']!(server.url)
-  })
-  afterAll(async () => {
-    await redis?.close()
-    await server?.stop()
-  })
+  const server = started(startRedis)
+  const redis = started(() => STANDALONE['node-redis 6']!(server().url))
 
   /** Who the first and the third session of a user are after this end, while Redis refuses writes. */
   async function ended(end: string, storage: SecondaryStorage) {
-    await server.cli('CONFIG', 'SET', 'maxmemory', '0')
+    await server().cli('CONFIG', 'SET', 'maxmemory', '0')
     // A refresh would be refused.
     const session = { expiresIn: 3600, updateAge: 1800 }
     const { api, signUp, signIn, nameOf, tokenOf } = betterAuthOver(storage, { session })
     const user = await signUp()
     const [one, two, three] = [await signIn(user), await signIn(user), await signIn(user)]
     const token = await tokenOf(one)
-    await server.cli('CONFIG', 'SET', 'maxmemory', '1')
+    await server().cli('CONFIG', 'SET', 'maxmemory', '1')
     const act: Record<string, () => Promise<unknown>> = {
       'sign-out': () => api.signOut({ headers: one }),
       revoke: () => api.revokeSession({ headers: two, body: { token } }),
@@ -105,7 +98,7 @@ describeEngine('redis', 'better-auth on a Redis that is full', () => {
     ['revoke others', undefined],
     ['revoke all', undefined],
   ])('%s ends sessions, and on a plain storage none', async (end, third) => {
-    expect(await ended(end, secondaryStorage(new RedisStore(redis.client)))).toEqual([undefined, third])
-    expect(await ended(end, plain(redis.client))).toEqual(['ada', 'ada'])
+    expect(await ended(end, secondaryStorage(new RedisStore(redis().client)))).toEqual([undefined, third])
+    expect(await ended(end, plain(redis().client))).toEqual(['ada', 'ada'])
   })
 })

@@ -1,8 +1,9 @@
 // examples/once.mjs: one refresh over all nodes, as the guide promises it, by a real OpenID provider and over a store that
 // processes share.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { type Service, startExample } from '../support/example-service.ts'
+import { started } from '../support/started.ts'
 import { startOidcProvider } from './provider.ts'
 
 // Not in this folder, which is a package of its own.
@@ -21,21 +22,14 @@ type Open = () => Promise<{ url: string; stop(): unknown }>
 
 /** Starts four nodes, one of them four minutes ahead, and asks that they refresh once. */
 export function oneRefresh(open: Open) {
-  let database: Awaited<ReturnType<typeof open>>
-  let provider: Awaited<ReturnType<typeof startOidcProvider>>
-  let nodes: Service[]
+  const database = started(open)
+  const provider = started(startOidcProvider)
   const startNode = (env: Record<string, string> = {}) =>
-    startExample(NODE, { STORE_URL: database.url, PROVIDER: provider.url, ...env })
-  beforeAll(async () => {
-    database = await open()
-    provider = await startOidcProvider()
+    startExample(NODE, { STORE_URL: database().url, PROVIDER: provider().url, ...env })
+  const nodes = started(async () => {
     // The first one makes the tables; the last one is ahead of the others.
-    nodes = [await startNode(), ...(await Promise.all([startNode(), startNode(), startNode({ AHEAD: '240000' })]))]
-  }, 120_000)
-  afterAll(async () => {
-    await Promise.all(nodes?.map(node => node.stop()) ?? [])
-    await provider?.stop()
-    await database?.stop()
+    const all = [await startNode(), ...(await Promise.all([startNode(), startNode(), startNode({ AHEAD: '240000' })]))]
+    return { all, stop: () => Promise.all(all.map(node => node.stop())) }
   })
 
   const ask = async (node: Service, path: string, headers: Record<string, string>) => {
@@ -45,28 +39,28 @@ export function oneRefresh(open: Open) {
   let logins = 0
   async function logIn(lease = {}) {
     const name = `grant ${++logins}`
-    const [status, secret] = await ask(nodes[0]!, '/login', { 'X-Refresh': await provider.grant(name) })
+    const [status, secret] = await ask(nodes().all[0]!, '/login', { 'X-Refresh': await provider().grant(name) })
     expect([status, secret]).toEqual([200, expect.any(String)])
     const access = (node: Service) => ask(node, '/access', { Authorization: secret, ...lease })
-    const before = { ...provider.count }
+    const before = { ...provider().count }
     const counts = () => ({
-      refreshed: provider.count.refreshed - before.refreshed,
-      reused: provider.count.reused - before.reused,
+      refreshed: provider().count.refreshed - before.refreshed,
+      reused: provider().count.reused - before.reused,
     })
     return { name, secret, access, counts }
   }
   const all = <T>(count: number, each: (node: Service) => Promise<T>) =>
-    Promise.all(Array.from({ length: count }, (_, index) => each(nodes[index % nodes.length]!)))
+    Promise.all(Array.from({ length: count }, (_, index) => each(nodes().all[index % 4]!)))
 
   it(`refreshes once for ${REQUESTS} requests at four nodes, one of them four minutes ahead`, async () => {
     const { name, secret, access, counts } = await logIn()
-    await all(nodes.length, node => ask(node, '/read', { Authorization: secret }))
-    provider.at.gate = () => sleep(150)
+    await all(4, node => ask(node, '/read', { Authorization: secret }))
+    provider().at.gate = () => sleep(150)
     const answers = await all(REQUESTS, access)
     expect(new Set(answers.map(([status]) => status))).toEqual(new Set([200]))
     expect(new Set(answers.map(([, text]) => text)).size).toBe(1)
     expect(counts()).toEqual({ refreshed: 1, reused: 0 })
-    expect(await provider.isEnded(name)).toBe(false)
+    expect(await provider().isEnded(name)).toBe(false)
   })
 
   return {
@@ -74,8 +68,8 @@ export function oneRefresh(open: Open) {
     logIn,
     all,
     startNode,
-    node: (at: number) => nodes[at]!,
-    provider: () => provider,
+    node: (at: number) => nodes().all[at]!,
+    provider,
   }
 }
 

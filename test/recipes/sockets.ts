@@ -1,9 +1,10 @@
 // One walk for the recipes with sockets: who may connect, and when a socket ends.
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { Client } from '../support/example-service.ts'
 import { until } from '../support/services/process.ts'
+import { started } from '../support/started.ts'
 import { folderOf, problemsOf, type RunningRecipe, startRecipe } from './recipe.ts'
 
 const MINUTE = 60_000
@@ -33,9 +34,11 @@ export function walkSockets(
 ): void {
   describe(title, () => {
     let running: RunningRecipe
-    const begin = async (env: Record<string, string>) => {
-      running = await startRecipe(recipe, { env: () => env })
-    }
+    const begin = (env: Record<string, string>) =>
+      started(async () => {
+        running = await startRecipe(recipe, { env: () => env })
+        return running
+      })
     const logIn = async () => {
       const client = new Client(running.url)
       expect((await client.send('POST', '/login')).status).toBe(204)
@@ -49,8 +52,7 @@ export function walkSockets(
     }, 120_000)
 
     describe('as it is', () => {
-      beforeAll(() => begin({}), 120_000)
-      afterAll(() => running?.stop())
+      begin({})
 
       it('connects who is logged in, and talks to them', async () => {
         const socket = await connectAs(await logIn())
@@ -118,8 +120,7 @@ export function walkSockets(
     })
 
     describe('where it checks often', () => {
-      beforeAll(() => begin({ CHECK_EVERY: '20' }), 120_000)
-      afterAll(() => running?.stop())
+      begin({ CHECK_EVERY: '20' })
 
       it('neither extends a session by its checks nor by a socket that connects again, and closes once it has expired', async () => {
         const ada = await logIn()

@@ -2,9 +2,9 @@
 import { type SessionId, SessionManager } from 'coatcheck'
 import type { SessionRecord } from 'coatcheck/custom-store'
 import { type RedisClient, RedisStore } from 'coatcheck/stores/redis'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { call, nameOf, recordOf } from '../support/records.ts'
-import { CLUSTER, type OpenClient, STANDALONE } from '../support/redis/clients.ts'
+import { CLUSTER, STANDALONE } from '../support/redis/clients.ts'
 import { redisForGroup, tapForGroup } from '../support/redis/group.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { until } from '../support/services/process.ts'
@@ -115,16 +115,14 @@ describeEngine('redis', 'reads of one turn in a cluster', () => {
   const reset = () => Promise.all(cluster().masters.map(master => master.cli('CONFIG', 'RESETSTAT')))
 
   describe.each(Object.entries(CLUSTER).filter(([name]) => name.includes('6')))('with %s', (name, connect) => {
-    let open: OpenClient
-    let store: RedisStore
     const prefix = `${name.replaceAll(' ', '-')}:`
-    beforeAll(async () => {
-      open = await connect(cluster().addresses)
-      store = new RedisStore(open.client, { prefix })
+    const own = started(async () => {
+      const { client, close } = await connect(cluster().addresses)
+      return { store: new RedisStore(client, { prefix }), close }
     })
-    afterAll(() => open.close())
 
     it('share a command where they share a shard, and are on their own otherwise', async () => {
+      const { store } = own()
       const records = await make(store, 6)
       const others = ['x1', 'x2', 'x3'].map(user => recordOf(store, user))
       for (const record of others) await store.create(record, call())
@@ -135,6 +133,7 @@ describeEngine('redis', 'reads of one turn in a cluster', () => {
     })
 
     it('are found while their slot moves, half of it here and half of it there, without waiting for that', async () => {
+      const { store } = own()
       const user = `m-${name}`
       const sessions = new SessionManager({ store, userIds: 'string', storeTimeout: '20s' })
       // A client that repeats a command until its slot has moved takes longer than this.

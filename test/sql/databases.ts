@@ -11,6 +11,7 @@ import { describeEngine, type EngineName } from '../support/services/engines.ts'
 import { type MariadbDatabase, sharedMariadb } from '../support/services/mariadb.ts'
 import { type PostgresDatabase, sharedPostgres } from '../support/services/postgres.ts'
 import { openSqlite, type SqliteDriver, sqliteFile } from '../support/services/sqlite.ts'
+import { started } from '../support/started.ts'
 import { startD1 } from './d1.ts'
 import { type Locks, locksOfMariadb, locksOfPostgres } from './locks.ts'
 import { NOW } from './records.ts'
@@ -183,13 +184,12 @@ export function onEach(
 ): void {
   for (const name of names)
     describeEngine(DATABASES[name].engine, `${title} ${name}`, () => {
-      let opened: SqlDatabase
-      beforeAll(async () => {
-        opened = await DATABASES[name].open()
-        await opened.open().migrate()
+      const opened = started(async () => {
+        const database = await DATABASES[name].open()
+        await database.open().migrate()
+        return database
       })
-      afterAll(() => opened?.stop())
-      tests(() => opened, name)
+      tests(opened, name)
     })
 }
 

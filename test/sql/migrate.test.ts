@@ -1,22 +1,19 @@
 // Tables: how they are made, what is said of others that have their names, and what an application may do with them.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { type CompiledWorker, compileWorker } from '../support/compile-worker.ts'
+import { expect, it } from 'vitest'
+import { compileWorker } from '../support/compile-worker.ts'
+import { started } from '../support/started.ts'
 import { DIALECTS, onEach } from './databases.ts'
 import type { Migration } from './migrate-worker.ts'
 import { isLive, NOW, record } from './records.ts'
 
 const CALL = { now: NOW }
-let worker: CompiledWorker
-beforeAll(async () => {
-  worker = await compileWorker('sql/migrate-worker')
-})
-afterAll(() => worker?.remove())
+const worker = started(() => compileWorker('sql/migrate-worker'))
 
 /** What ten processes say that call `migrate()` at once. */
 async function tenProcesses(migration: Migration): Promise<unknown[]> {
-  const children = Array.from({ length: 10 }, () => fork(worker.path, { stdio: 'inherit' }))
+  const children = Array.from({ length: 10 }, () => fork(worker().path, { stdio: 'inherit' }))
   await Promise.all(children.map(child => once(child, 'message')))
   const answers = children.map(child => once(child, 'message').then(([answer]) => answer))
   for (const child of children) child.send(migration)

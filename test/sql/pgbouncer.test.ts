@@ -4,14 +4,14 @@
 import { modelTest } from 'coatcheck/custom-store/testing'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import fc from 'fast-check'
-import type pg from 'pg'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { within } from '../support/deadlines.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { startPostgres } from '../support/services/postgres.ts'
 import { until } from '../support/services/process.ts'
+import { started } from '../support/started.ts'
 import { postgresOf } from './databases.ts'
-import { type PgbouncerServer, startPgbouncer } from './pgbouncer.ts'
+import { startPgbouncer } from './pgbouncer.ts'
 import { call, NOW, newKey, record } from './records.ts'
 import { partOfTheSuite } from './suite.ts'
 
@@ -19,29 +19,25 @@ const SERVERS = 5
 
 describeEngine('pgbouncer', 'the PostgreSQL store through pgbouncer in transaction mode', () => {
   const own = postgresOf(startPostgres)
-  let pooler: PgbouncerServer
-  let pool: pg.Pool
-  let second: pg.Pool
-  beforeAll(async () => {
-    pooler = await startPgbouncer(own.server, SERVERS)
+  const pooler = started(async () => {
+    const server = await startPgbouncer(own.server, SERVERS)
     // More clients than connections to the server, so that they do share them.
-    pool = pooler.pool({ max: 4 * SERVERS })
-    second = pooler.pool({ max: 4 * SERVERS })
+    const clients = () => server.pool({ max: 4 * SERVERS })
+    return { ...server, clients, pools: [clients(), clients()] as const }
   })
-  afterAll(() => pooler?.stop())
 
   partOfTheSuite(() => ({
-    stores: [new PostgresStore(pool), new PostgresStore(second)],
+    stores: pooler().pools.map(pool => new PostgresStore(pool)) as [PostgresStore, PostgresStore],
     run: sql => own.admin.query(sql),
   }))
 
   it('behaves like the reference model where no statement is to be prepared', () =>
-    modelTest(fc, () => new PostgresStore(pool, { prepare: false }), undefined, { runs: 10 }))
+    modelTest(fc, () => new PostgresStore(pooler().clients(), { prepare: false }), undefined, { runs: 10 }))
 
   it('answers many reads and writes at once though their prepared statements are refused', async () => {
     for (let round = 0; round < 3; round++) {
       // A store that has not met the pooler yet: its first statements are all prepared, on connections that know others.
-      const store = new PostgresStore(pooler.pool({ max: 4 * SERVERS }))
+      const store = new PostgresStore(pooler().clients())
       const records = Array.from({ length: 40 }, (_, i) => record({ userId: `${1000 * round + i}` }))
       await Promise.all(records.map(one => store.create(one, call())))
       const read = ({ key }: { key: string }) => store.read(key, call())
@@ -51,7 +47,7 @@ describeEngine('pgbouncer', 'the PostgreSQL store through pgbouncer in transacti
   })
 
   it('ends at the server what its readers have given up, and answers when the table is free', async () => {
-    const store = new PostgresStore(pooler.pool({ max: 2 }))
+    const store = new PostgresStore(pooler().pool({ max: 2 }))
     const one = record({ userId: '99' })
     await store.create(one, { now: NOW })
     const release = await own.locks.hold()

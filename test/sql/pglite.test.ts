@@ -2,27 +2,26 @@
 import { createRequire } from 'node:module'
 import { SessionManager } from 'coatcheck'
 import { type Pglite, PostgresStore, pglite } from 'coatcheck/stores/postgres'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { within } from '../support/deadlines.ts'
 import { failure } from '../support/failure.ts'
 import { describeEngine } from '../support/services/engines.ts'
+import { started } from '../support/started.ts'
 import { NOW, record } from './records.ts'
 import { partOfTheSuite } from './suite.ts'
 
 const drivers = createRequire(new URL('../support/drivers/package.json', import.meta.url))
 
 describeEngine('other clients', 'PostgresStore on PGlite', () => {
-  let database: Pglite & { close(): Promise<void> }
-  beforeAll(() => {
-    database = new (drivers('@electric-sql/pglite').PGlite)()
-  })
-  afterAll(() => database?.close())
+  const database = started<Pglite & { close(): Promise<void> }>(
+    async () => new (drivers('@electric-sql/pglite').PGlite)(),
+  )
   const open = async () => {
-    const store = new PostgresStore(pglite(database))
+    const store = new PostgresStore(pglite(database()))
     await store.migrate()
     return store
   }
-  partOfTheSuite(() => ({ stores: new PostgresStore(pglite(database)), run: sql => database.query(sql) }), {
+  partOfTheSuite(() => ({ stores: new PostgresStore(pglite(database())), run: sql => database().query(sql) }), {
     long: false,
   })
 
@@ -31,7 +30,7 @@ describeEngine('other clients', 'PostgresStore on PGlite', () => {
     const session = await sessions.create({ user: { id: 42, name: 'ada' } })
     const undone = new Error('undone')
     let ended: Promise<unknown> | undefined
-    const application = database.transaction(async tx => {
+    const application = database().transaction(async tx => {
       ended = Promise.all([sessions.destroy(session), sessions.invalidateUser(7)])
       await tx.query('CREATE TABLE orders (id int)')
       throw undone
@@ -46,7 +45,7 @@ describeEngine('other clients', 'PostgresStore on PGlite', () => {
     const one = record({ userId: '4711' })
     await store.create(one, { now: NOW })
     let free = () => {}
-    const application = database.transaction(() => new Promise<void>(resolve => (free = resolve)))
+    const application = database().transaction(() => new Promise<void>(resolve => (free = resolve)))
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] })
     const everybody = { minPasswordVersionUntil: NOW }
     const givenUp = failure(store.deleteUser('4711', everybody, { now: NOW, deadline: within(100) }))

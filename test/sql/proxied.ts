@@ -3,11 +3,11 @@ import type { Store } from 'coatcheck'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import type mysql from 'mysql2/promise'
-import { afterAll, beforeAll } from 'vitest'
 import { describeEngine, type EngineName } from '../support/services/engines.ts'
 import { startMariadb } from '../support/services/mariadb.ts'
 import { startPostgres } from '../support/services/postgres.ts'
 import { type FaultProxy, startProxy } from '../support/services/proxy.ts'
+import { started } from '../support/started.ts'
 import { type Locks, locksOfMariadb, locksOfPostgres } from './locks.ts'
 
 /** Besides the server, `proxiedUrl` leads to it through its proxy. */
@@ -137,12 +137,11 @@ export function onClients(title: string, tests: (get: () => Proxied, name: Clien
   for (const name of Object.keys(CLIENTS) as ClientName[]) {
     const engine: EngineName = name === 'mysql2' ? 'mariadb' : 'postgresql'
     describeEngine(engine, `${title} ${name}`, () => {
-      let opened: Proxied
-      beforeAll(async () => {
-        opened = await CLIENTS[name]()
+      const opened = started(async () => {
+        const proxied: Proxied = await CLIENTS[name]()
+        return { ...proxied, stop: proxied.server.stop }
       })
-      afterAll(() => opened?.server.stop())
-      tests(() => opened, name)
+      tests(opened, name)
     })
   }
 }

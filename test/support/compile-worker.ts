@@ -5,13 +5,8 @@ import { build } from 'tsup'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-export interface CompiledWorker {
-  readonly path: string
-  remove(): void
-}
-
-/** Makes JavaScript of test/NAME.ts and the sources that it imports, so that Node 20 can run it as a process. */
-export async function compileWorker(name: string): Promise<CompiledWorker> {
+/** Makes JavaScript of test/NAME.ts and the sources that it imports, so that Node 20 can run it as a process: its path. */
+export async function compileWorker(name: string) {
   // Where its URL is used, the file is as deep in the tree as its source.
   const folder = mkdtempSync(join(root, 'test/support', '.worker-'))
   await build({
@@ -39,6 +34,6 @@ export async function compileWorker(name: string): Promise<CompiledWorker> {
   })
   return {
     path: join(folder, `${basename(name)}.js`),
-    remove: () => rmSync(folder, { recursive: true, force: true }),
+    stop: () => rmSync(folder, { recursive: true, force: true }),
   }
 }

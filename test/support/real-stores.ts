@@ -5,13 +5,13 @@ import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import { RedisStore, type RedisStoreOptions } from 'coatcheck/stores/redis'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
-import { afterAll, beforeAll } from 'vitest'
 import { CLUSTER, STANDALONE } from './redis/clients.ts'
 import { describeEngine, type EngineName } from './services/engines.ts'
 import { sharedMariadb } from './services/mariadb.ts'
 import { sharedPostgres } from './services/postgres.ts'
 import { sharedRedisCluster, startRedis } from './services/redis.ts'
 import { openSqlite, sqliteFile } from './services/sqlite.ts'
+import { started } from './started.ts'
 
 interface Opened {
   readonly store: Store
@@ -73,11 +73,7 @@ export function onRealStores(
 ): void {
   for (const [store, { engine, open }] of Object.entries(STORES))
     describeEngine(engine, name(store), () => {
-      let opened: Opened
-      beforeAll(async () => {
-        opened = await open(redis)
-      })
-      afterAll(() => opened?.close())
-      tests(() => opened.store)
+      const opened = started(() => open(redis))
+      tests(() => opened().store)
     })
 }

@@ -1,7 +1,8 @@
 // Each engine under the nemesis. `npm run proof -- engines --minutes 10 redis` runs this file for longer.
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { type CompiledWorker, compileWorker } from '../../support/compile-worker.ts'
+import { expect, it } from 'vitest'
+import { compileWorker } from '../../support/compile-worker.ts'
 import { describeEngine } from '../../support/services/engines.ts'
+import { started } from '../../support/started.ts'
 import { ENGINES, prove, type Report } from './proof.ts'
 
 const { COATCHECK_ENGINES_MINUTES: MINUTES, COATCHECK_ENGINES_NAMES: NAMES, COATCHECK_ENGINES_SEED: SEED } = process.env
@@ -15,11 +16,7 @@ const figures = ({ engine, seed, counts, faults }: Report) =>
     .map(each => each.join(' '))
     .join(', ')}`
 
-let worker: CompiledWorker
-beforeAll(async () => {
-  worker = await compileWorker('proof/engines/worker')
-}, 120_000)
-afterAll(() => worker?.remove())
+const worker = started(() => compileWorker('proof/engines/worker'))
 
 for (const engine of ENGINES.filter(({ name }) => chosen.includes(name)))
   describeEngine(engine.needs, `${engine.name} against the model`, () => {
@@ -28,7 +25,7 @@ for (const engine of ENGINES.filter(({ name }) => chosen.includes(name)))
     }, async () => {
       let shown = performance.now()
       const report = await prove(engine, {
-        ...{ seed, seconds, worker: worker.path },
+        ...{ seed, seconds, worker: worker().path },
         onRound(sofar) {
           if (seconds === undefined || performance.now() - shown < 30_000) return
           shown = performance.now()

@@ -1,8 +1,9 @@
 // D1: what is committed together, and what becomes of calls whose answers are lost.
 import { type D1Client, D1Store } from 'coatcheck/stores/d1'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { failure } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
+import { started } from '../../support/started.ts'
 import { startD1 } from '../d1.ts'
 import { call, change, forward, record } from '../records.ts'
 import { LATE, WHENEVER } from '../writes.ts'
@@ -20,14 +21,13 @@ const FIRST_ANSWERS: Record<string, unknown> = {
 }
 
 describeEngine('d1', 'sessions in D1', () => {
-  let server: Awaited<ReturnType<typeof startD1>>
   let store: D1Store
-  beforeAll(async () => {
-    server = await startD1()
+  const own = started(async () => {
+    const server = await startD1()
     store = new D1Store(server.database)
     await store.migrate()
+    return server
   })
-  afterAll(() => server?.stop())
   /** Two sessions of a new user, of which the first is stored. */
   const begun = async () => {
     const userId = `${++user}`
@@ -38,8 +38,8 @@ describeEngine('d1', 'sessions in D1', () => {
   /** A store over the binding, with something before or behind each batch. */
   const around = (batch: (send: () => ReturnType<D1Client['batch']>) => ReturnType<D1Client['batch']>) =>
     new D1Store({
-      prepare: sql => server.database.prepare(sql),
-      batch: statements => batch(() => server.database.batch(statements)),
+      prepare: sql => own().database.prepare(sql),
+      batch: statements => batch(() => own().database.batch(statements)),
     })
 
   it('leaves the second old session as it is when a new ID is asked for again under another old key', async () => {
@@ -59,12 +59,12 @@ describeEngine('d1', 'sessions in D1', () => {
     // Whatever is written, the last statement that touches a row of this user is the one that fails.
     const verbs = name === 'login' ? ['INSERT'] : ['UPDATE', 'DELETE']
     for (const verb of verbs)
-      await server.run(`CREATE TRIGGER "no ${verb}" AFTER ${verb} ON coatcheck_sessions
+      await own().run(`CREATE TRIGGER "no ${verb}" AFTER ${verb} ON coatcheck_sessions
         WHEN ${verb === 'INSERT' ? 'NEW' : 'OLD'}.user_id = '${one.userId}' BEGIN SELECT RAISE(ABORT, 'not today'); END`)
     try {
       expect(await failure(write(store, one, other))).toMatchObject({ outcome: 'not-applied' })
     } finally {
-      for (const verb of verbs) await server.run(`DROP TRIGGER "no ${verb}"`)
+      for (const verb of verbs) await own().run(`DROP TRIGGER "no ${verb}"`)
     }
     expect(await store.read(one.key, call())).toEqual(one)
     expect(await store.read(other.key, call())).toBe(null)

@@ -1,11 +1,10 @@
 // A hot standby: it answers reads, of what it has replayed so far, and refuses writes.
 import { PostgresStore } from 'coatcheck/stores/postgres'
-import type pg from 'pg'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { within } from '../../support/deadlines.ts'
 import { failure } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+import { startPostgres } from '../../support/services/postgres.ts'
 import { until } from '../../support/services/process.ts'
 import { postgresOf } from '../databases.ts'
 import { proxiedPostgres } from '../proxied.ts'
@@ -15,15 +14,11 @@ const short = () => ({ now: NOW, deadline: within(1000) })
 
 describeEngine('postgresql', 'an address that leads to a standby', () => {
   const own = postgresOf(proxiedPostgres)
-  let standby: PostgresServer
-  let atStandby: pg.Pool
-  beforeAll(async () => {
-    standby = await startPostgres({}, { standbyOf: own.server.port })
-    atStandby = standby.pool()
-  })
-  afterAll(() => standby?.stop())
 
   it('shows no session that ended after the first write that it refused, and is used once it is promoted', async () => {
+    const standby = await startPostgres({}, { standbyOf: own.server.port })
+    onTestFinished(() => standby.stop())
+    const atStandby = standby.pool()
     const address = own.server.proxy
     const pool = own.server.pool({ max: 2, connectionString: own.server.proxiedUrl() })
     const [store, elsewhere] = [new PostgresStore(pool), new PostgresStore(own.admin)]

@@ -79,7 +79,7 @@ describe('a server that nobody stops', () => {
   it.each(['process.exit()', "process.kill(process.pid, 'SIGKILL')"])(
     'ends with the process that started it, and its folder is gone, after %s',
     async end => {
-      const { path, remove } = await compileWorker('support/services/process')
+      const { path, stop } = await compileWorker('support/services/process')
       try {
         const folder = mkdtempSync(join(tmpdir(), 'coatcheck-guarded-'))
         const program = `setInterval(() => require('node:fs').writeFileSync('${folder}/alive', ''), 10)`
@@ -91,7 +91,7 @@ describe('a server that nobody stops', () => {
         await until('the end', () => expect(running.ended()).toBe(true))
         await until('the folder removed', () => expect(existsSync(folder)).toBe(false))
       } finally {
-        remove()
+        stop()
       }
     },
   )
