@@ -1,6 +1,6 @@
 // zone.js puts another Promise in place of the global one, and what an async function answers is no instance of that.
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { it, vi } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { barrierManagers } from '../support/barrier-managers.ts'
 import { managerCalls } from '../support/manager-calls.ts'
 
@@ -10,7 +10,7 @@ it.each(managerCalls())('%s works where another Promise is global', async (_, _v
   const session = await sessions.create({ user, data: { flash: 'hello' } })
   const token = await sessions.issueRememberToken(session)
   vi.stubGlobal('Promise', class extends Promise<unknown> {})
-  await run(sessions, { session, token, login: { user } })
+  expect(await run(sessions, { session, token, login: { user } })).not.toBeNull()
 })
 
 it('a login in place of an ID works where another Promise is global', async () => {
@@ -18,5 +18,5 @@ it('a login in place of an ID works where another Promise is global', async () =
   const user = { id: 1, name: 'ada', passwordVersion: 1 }
   const session = await sessions.create({ user })
   vi.stubGlobal('Promise', class extends Promise<unknown> {})
-  await sessions.logIn(session.secret, { user })
+  expect((await sessions.logIn(session.secret, { user })).user).toMatchObject({ id: 1n, name: 'ada' })
 })
