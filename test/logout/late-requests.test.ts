@@ -168,12 +168,23 @@ describe('a response that is under way', () => {
     await slow.get()
     const next = slow.cookies[1]!.value
     expect(slow.cookies.map(({ name }) => name)).toEqual(['session_id', 'remember_token'])
-    const pause = store.pause('listUser', 'before')
+    const pause = store.pause('read', 'before')
     const ending = sessions.revokeRememberToken(next)
     await pause.reached
     expect(slow.cookies).toEqual([])
     pause.resume()
     await ending
+  })
+
+  it('does not bring the cookie again that the session had before it got a new ID', async () => {
+    const { visit, logIn, clock } = await browser()
+    const cookie = await logIn(null)
+    clock.advance(5 * MINUTE)
+    const slow = visit(cookie)
+    await slow.get()
+    expect(slow.cookies.map(({ value }) => `session_id=${value}`)).toEqual([cookie])
+    await visit(cookie).regenerate()
+    expect(slow.cookies).toEqual([])
   })
 
   it('brings no cookie of a session that another process has ended, once it has seen that', async () => {
