@@ -100,6 +100,6 @@ async function run(asked: Run, output: Output, io: Io, named: { name: string; se
   } finally {
     const close = async () => opened?.close()
     // A database that does not answer must not keep the command.
-    await Promise.race([close().catch(() => {}), wait(Math.min(CLOSING, limit.left), undefined, { ref: false })])
+    await Promise.race([close().catch(() => {}), wait(Math.min(CLOSING, limit.left))])
   }
 }

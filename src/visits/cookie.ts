@@ -63,7 +63,7 @@ export const checkCookie: Rule = options => checkOptions(COOKIE, options)
 function checkTogether(name: string, options: CookieOptions): void {
   const insecure = options.secure === false
   // Browsers compare the prefixes without regard to case.
-  const prefix = /^__(host|secure)-/i.exec(name)?.[0]
+  const prefix = /^__(host|secure|http)-/i.exec(name)?.[0]
   const clash = (option: keyof CookieOptions, reason: string) => {
     throw new TypeError(`cookie.${option}: ${quote(options[option])} is impossible ${reason}`)
   }

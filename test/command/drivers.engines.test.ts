@@ -36,6 +36,13 @@ const withDriver = (driver: string) =>
     ? (url: string, ...args: string[]) => runCommand(args, { env: { COATCHECK_STORE_URL: url } })
     : installation(driver).run
 
+/** A pool of `pg` that loses its connection, keeps nothing open, and never says that it has closed. */
+const NEVER_CLOSES = `exports.Pool = class {
+  on() {}
+  connect = answer => (answer ? answer(new Error('away')) : Promise.resolve({ release() {} }))
+  end = () => new Promise(() => {})
+}`
+
 describe('coatcheck without a driver', () => {
   it('says what to install', async () => {
     const { folder, run } = installation()
@@ -53,12 +60,23 @@ describe('coatcheck without a driver', () => {
     else expect(sqlite.err).toContain('npm i better-sqlite3 (or libsql)')
   })
 
-  it('does not take one that is broken for one that is missing', async () => {
+  it.each([
+    [
+      'take one that is broken for one that is missing',
+      "require('something-it-needs')",
+      /pg cannot be loaded \(Cannot find/,
+    ],
+    [
+      'wait for ever for one that never closes, and still says what failed',
+      NEVER_CLOSES,
+      /: no connection to .*: away\n$/,
+    ],
+  ])('does not %s', async (_, driver, message) => {
     const { folder, run } = installation()
     mkdirSync(join(folder, 'node_modules/pg'))
-    writeFileSync(join(folder, 'node_modules/pg/index.js'), "require('something-it-needs')")
+    writeFileSync(join(folder, 'node_modules/pg/index.js'), driver)
     const { code, err } = await run('postgres://127.0.0.1:1/x', 'list', '42')
-    expect([code, err]).toEqual([1, expect.stringMatching(/pg cannot be loaded \(Cannot find module 'something-it-ne/)])
+    expect([code, err]).toEqual([1, expect.stringMatching(message)])
   })
 })
 

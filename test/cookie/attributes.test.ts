@@ -104,6 +104,7 @@ describe('options that browsers would refuse are TypeErrors that quote them', ()
     [{ name: '__Host-sid', domain: 'example.com' }, /cookie\.domain/],
     [{ name: '__host-sid', domain: 'example.com' }, /cookie\.domain/],
     [{ name: '__Secure-sid', secure: false }, /cookie\.secure: false/],
+    [{ name: '__Http-sid', secure: false }, /cookie\.secure: false is impossible beside the prefix __Http-$/],
     [
       { sameSite: 'none', secure: false },
       /cookie\.sameSite: "none" is impossible with secure: false, browsers refuse it$/,

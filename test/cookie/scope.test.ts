@@ -91,23 +91,17 @@ describe('after a deploy', () => {
     },
   )
 
-  /** A node with the cookie of before, and one with another. */
-  function both(cookie: CookieOptions) {
-    const made = makeSessions({ rememberFor: '30d' })
-    const other = makeSessions({ rememberFor: '30d', store: made.store, now: () => made.clock.now })
-    const nodes = [serviceOf(made.sessions, {}), serviceOf(other.sessions, { cookie })] as const
-    const jar = new ScopedJar(made.clock)
-    return { made, browse: (node: 0 | 1, page: string) => browse(jar, nodes[node], page) }
-  }
-
   it('while nodes of both versions run a browser stays logged in at each', async () => {
-    const { made, browse } = both({ domain: 'example.com' })
-    for (const node of [0, 1, 1, 0] as const) {
-      expect(await browse(node, 'login')).toBe('ada')
-      for (const each of [0, 1, 0] as const) expect([node, await browse(each, '')]).toEqual([node, 'ada'])
-      made.clock.now += MINUTE
+    const { sessions, store, clock, jar } = deployed()
+    const other = makeSessions({ rememberFor: '30d', store, now: () => clock.now })
+    const before = serviceOf(sessions, {})
+    const after = serviceOf(other.sessions, { cookie: { domain: 'example.com' } })
+    for (const node of [before, after, after, before]) {
+      expect(await browse(jar, node, 'login')).toBe('ada')
+      for (const each of [before, after, before]) expect(await browse(jar, each, '')).toBe('ada')
+      clock.now += MINUTE
     }
-    await browse(1, 'logout')
-    for (const each of [0, 1] as const) expect(await browse(each, '')).toBe('nobody')
+    await browse(jar, after, 'logout')
+    for (const each of [before, after]) expect(await browse(jar, each, '')).toBe('nobody')
   })
 })

@@ -4,7 +4,7 @@ import { deviceBound } from 'coatcheck/device-bound'
 import { fetchVisits } from 'coatcheck/fetch'
 import { nextVisits } from 'coatcheck/next'
 import { nodeVisits } from 'coatcheck/node'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { ada, listen, makeSessions, visitOf } from '../support/edge-service.ts'
 
 const MINUTE = 60_000
@@ -26,10 +26,6 @@ let warn: ReturnType<typeof vi.spyOn>
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
-})
-afterEach(() => {
-  vi.advanceTimersByTime(MINUTE)
-  vi.useRealTimers()
 })
 
 describe('a cookie that is in no head is told', () => {

@@ -102,6 +102,23 @@ describe('a request of a bound session', () => {
     expect(await (await browser.refresh()).json()).toEqual({ continue: false })
   })
 
+  it('with a value is asked for a fresh login, its own origin and its form token, and leaves as any other', async () => {
+    const { bound, clock } = boundService()
+    const [browser, begun] = [await bound(), clock()]
+    clock.advance(MINUTE)
+    const code = (promise: Promise<unknown>) => promise.catch(error => error.code)
+    await browser.page(async visit => {
+      expect(await code(visit.requireUser({ freshWithin: '59s' }))).toBe('ERR_SESSION_NOT_FRESH')
+      expect(await code(visit.checkCsrf('x'))).toBe('ERR_SESSION_CSRF')
+      await visit.checkCsrf(await visit.csrfToken())
+      visit.onLeave(() => clock.advance(MINUTE))
+      await visit.logOut()
+    })
+    expect(clock() - begun).toBe(2 * MINUTE)
+    const visit = browser.edge.of(browser.request('/', 'POST', { 'sec-fetch-site': 'cross-site' }))
+    expect(() => visit.checkOrigin()).toThrow(expect.objectContaining({ code: 'ERR_SESSION_CROSS_ORIGIN' }))
+  })
+
   it('loads its page anew where that brings a proof: after a link on another site, or with a value of no use', async () => {
     const browser = await boundService().bound()
     for (const [values, site, mode, refresh] of [
@@ -233,7 +250,7 @@ describe('an offer', () => {
     await next.withVisit(visit => visit.update({ n: 1 }))
     const visit = edge.of(client().request('/', 'POST'))
     await visit.logIn({ user: ADA })
-    expect(visit.finish().headers.has('secure-session-registration')).toBe(true)
+    for (const { headers } of [visit, visit.finish()]) expect(headers.has('secure-session-registration')).toBe(true)
     const handled = await edge.handle(client().request('/', 'POST'), async visit => {
       await logIn(visit)
       return Response.json(visit.cookies.map(({ name }) => name))

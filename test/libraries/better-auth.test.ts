@@ -195,6 +195,21 @@ describe('a key', () => {
     expect(mark!.expiresAt).toBe(Date.now() + 1000)
   })
 
+  it('that others keep writing to is given up in time, and a session under it ends all the same', async () => {
+    vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] })
+    const store = new MemoryStore()
+    const storage = secondaryStorage(store)
+    await storage.set(TOKEN, session(), 60)
+    store.update = async () => 'conflict'
+    const [setting] = await Promise.all([
+      storage.set(TOKEN, session(), 60).catch(error => error.message),
+      vi.advanceTimersByTimeAsync(5000),
+    ])
+    expect(setting).toBe('update: others kept writing to the same key')
+    await Promise.all([storage.delete(TOKEN), vi.advanceTimersByTimeAsync(5000)])
+    expect(await storage.get(TOKEN)).toBeNull()
+  })
+
   it('of a stranger leaves nothing, and what is used up is kept for no longer than it was to be', async () => {
     const store = new MemoryStore()
     const storage = secondaryStorage(store)
@@ -250,9 +265,10 @@ describe('a key', () => {
     expect(JSON.parse((await storage.get('active-sessions-u'))!)).toMatchObject([{ token: 'long' }])
   })
 
-  it('of a list drops what has expired or ended, and nothing else', async () => {
+  it('of a list drops what has expired or ended, and nothing else, and is not written without a new login', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
-    const storage = ours()
+    const store = new MemoryStore()
+    const storage = secondaryStorage(store)
     at(0)
     const listed = (token: string, seconds: number) => ({ token, expiresAt: Date.now() + seconds * 1000 })
     const tokens = async () =>
@@ -263,7 +279,9 @@ describe('a key', () => {
     expect(await tokens()).toEqual(['short', 'other', TOKEN])
     await storage.delete('active-sessions-u')
     at(6)
+    const full = vi.spyOn(store, 'update').mockRejectedValue(new Error('full'))
     await storage.set('active-sessions-u', '[]', 1)
+    full.mockRestore()
     expect(await tokens()).toEqual(['other', TOKEN])
     await storage.delete(TOKEN)
     expect(await tokens()).toEqual(['other'])

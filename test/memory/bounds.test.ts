@@ -189,7 +189,10 @@ describe('the memory store in the course of time', () => {
     for (let number = 0; number < 25; number++) await put(store, String(number), { expiresAt: NOW + number })
     const old = await put(store, 'ada')
     await store.replace(old.key, 1, record(store, 'ada'), { forward: { salt: '', until: NOW } }, { now: NOW })
-    await store.deleteUser('max', { minPasswordVersion: 3, minPasswordVersionUntil: NOW + HOUR }, { now: NOW })
+    for (const [times, userId] of ['eve', 'max', 'eve'].entries()) {
+      const minPasswordVersionUntil = NOW + (times === 2 ? 5 : 1) * HOUR
+      await store.deleteUser(userId, { minPasswordVersion: 3, minPasswordVersionUntil }, { now: NOW })
+    }
     const later = NOW + SWEEP_MARGIN + 25
     expect([
       await store.sweep(10, { now: later }),

@@ -6,7 +6,6 @@ import { deriveId, isId, keyOf, newId } from '../../../src/session/id.ts'
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
 afterEach(() => {
-  vi.useRealTimers()
   vi.doUnmock('node:crypto')
   vi.resetModules()
 })
