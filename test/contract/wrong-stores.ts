@@ -400,6 +400,10 @@ export const WRITING = faults({
     'ends a session once, and says so',
     "moves a session from one user to another: it leaves the first one's list",
   ],
+  'says of every session that it ended it': [
+    (_, right) => ({ delete: (key, call) => right.delete(key, call).then(() => true) }),
+    'ends a session once, and says so',
+  ],
   'says that it ended a session that was replaced': [
     (_, right) => {
       const replaced = new Set<string>()
@@ -677,6 +681,17 @@ export const WRITING = faults({
     }),
     'never lowers a minimum password version that holds',
     'keeps the highest of the minimum password versions that are raised at once',
+  ],
+  'holds a minimum password version for as long as the last call says': [
+    ({ minPasswordVersions }, right) => ({
+      async deleteUser(userId, options, call) {
+        const ended = await right.deleteUser(userId, options, call)
+        const held = minPasswordVersions.get(userId)
+        if (held !== undefined) minPasswordVersions.set(userId, { ...held, until: options.minPasswordVersionUntil })
+        return ended
+      },
+    }),
+    UNTIL,
   ],
   'holds a minimum password version for ever': [(_, right) => ({ isStale: record => right.isStale(record, 0) }), UNTIL],
   'raises a minimum password version that has expired, and holds it on': [

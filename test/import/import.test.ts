@@ -75,6 +75,16 @@ describe('an import', () => {
     expect(await world.one.sessions.list(42n)).toEqual([])
   })
 
+  it('begins nothing that lives where the old service ends its session in the middle', async () => {
+    const world = withAda()
+    world.store.next('create', async proceed => {
+      world.old.records.clear()
+      return proceed()
+    })
+    expect(await world.one.ask(OLD)).toMatchObject({ name: null, removed: [] })
+    expect([await world.one.sessions.list(42n), world.events]).toEqual([[], []])
+  })
+
   it('says why an old record could not be removed', async () => {
     const world = withAda()
     const lost = new Error('READONLY')

@@ -3,7 +3,7 @@ import { SessionStoreError } from 'coatcheck'
 import { withCookies } from 'coatcheck/custom-server'
 import { sessionImporter } from 'coatcheck/import'
 import { nodeVisits } from 'coatcheck/node'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import {
   ada,
@@ -346,8 +346,13 @@ describe('an old cookie', () => {
 describe('a request', () => {
   it('is answered in time if toLogin never settles, and the next one finds it well again', async () => {
     let isWell = false
-    const toLogin = (data: any) => (isWell ? { user: { id: 42n, name: data.name } } : new Promise<never>(() => {}))
-    const { one } = withAda({}, { manager: { storeTimeout: '50ms' }, importer: { toLogin: toLogin as never } })
+    vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] })
+    const toLogin = (data: any) => {
+      if (isWell) return { user: { id: 42n, name: data.name } }
+      setImmediate(() => vi.advanceTimersByTime(2000))
+      return new Promise<never>(() => {})
+    }
+    const { one } = withAda({}, { importer: { toLogin: toLogin as never } })
     await expect(one.ask(OLD)).rejects.toMatchObject({ status: 503, message: expect.stringContaining('toLogin') })
     isWell = true
     expect((await one.ask(OLD)).name).toBe('ada')
@@ -425,9 +430,12 @@ describe('old records', () => {
 describe('an outage is not a logout', () => {
   it('of the old store: the request is refused with 503, the cookies stay, and it works afterwards', async () => {
     for (const fault of [() => new Error('ECONNREFUSED'), () => 'no answer'] as const) {
-      const world = withAda({}, { manager: { storeTimeout: '300ms' } })
+      vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] })
+      const world = withAda()
       world.old.fault = fault
-      const error = await world.one.open(OLD).catch((thrown: unknown) => thrown)
+      const opening = world.one.open(OLD).catch((thrown: unknown) => thrown)
+      await vi.advanceTimersByTimeAsync(2000)
+      const error = await opening
       expect(error).toBeInstanceOf(SessionStoreError)
       expect(error).toMatchObject({ status: 503, operation: 'read', outcome: 'not-applied' })
       world.old.fault = null
