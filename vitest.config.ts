@@ -36,9 +36,10 @@ export default defineConfig({
     ],
   },
   test: {
-    setupFiles: ['real-again', 'strict-expect', 'stuck-files', 'warnings'].map(name =>
-      here(`./test/support/${name}.ts`),
-    ),
+    setupFiles: [
+      ...(process.env.COATCHECK_STALLS === '1' ? ['stalls'] : []),
+      ...['real-again', 'strict-expect', 'stuck-files', 'warnings'],
+    ].map(name => here(`./test/support/${name}.ts`)),
     // What takes 8 s alone took 30 on a machine with a load of 14. A test that hangs costs a minute, and says so.
     testTimeout: 60_000,
     hookTimeout: 120_000,

@@ -124,7 +124,7 @@ describeEngine('postgresql', 'coatcheck doctor at PostgreSQL', () => {
     await new PostgresStore(pool).migrate()
     const other = await pool.connect()
     await other.query('BEGIN; LOCK TABLE coatcheck_sessions')
-    const locked = await found(server().url(), '--timeout', '2s')
+    const locked = await found(server().url(), '--timeout', '4s')
     await other.query('ROLLBACK')
     other.release()
     expect(locked).toEqual({ ...SQL, session: expect.stringContaining('holds a lock') })

@@ -107,7 +107,8 @@ for (const { name, engine, sql, open } of STORES)
     beforeAll(async () => {
       opened = await open()
       on = commandOn(opened.url)
-      sessions = new SessionManager({ store: opened.store, rememberFor: '30d', sweepInterval: false, now: () => now })
+      const options = { rememberFor: '30d', sweepInterval: false, storeTimeout: '30s' } as const
+      sessions = new SessionManager({ ...options, store: opened.store, now: () => now })
     }, 240_000)
     afterAll(() => opened?.close())
 

@@ -46,6 +46,7 @@ it('costs one list, and a write for each session', async () => {
 })
 
 it('asks a bounded number of times where the session gets a new ID before each attempt', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] }) // as many attempts as there may be, not as storeTimeout lets them have
   vi.spyOn(Math, 'random').mockReturnValue(0) // no waits between the attempts
   const { sessions, store, manager, made } = await withSessions(1, { idleTimeout: '2h' })
   const node = manager() // another process: its writers and ours do not take turns

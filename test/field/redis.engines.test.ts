@@ -10,7 +10,7 @@ describeEngine('redis', 'regressions of the field, in a Redis that the applicati
   it('CVE-2011-4136: what an application stores under names that its users choose is never read as a session', async () => {
     const server = await startRedis()
     const { client, close } = await STANDALONE['node-redis 6']!(server.url)
-    const sessions = new SessionManager({ store: new RedisStore(client), sweepInterval: false })
+    const sessions = new SessionManager({ store: new RedisStore(client), sweepInterval: false, storeTimeout: '30s' })
     const session = await sessions.create({ user: { id: 42, name: 'ada' } })
     const [stored] = (await server.cli('KEYS', `*${session.key.slice(3)}`)).split('\n')
     const value = await server.cli('GET', stored!)

@@ -10,7 +10,7 @@ const MAX_IDS = 32
 const LIFE = 9 * MINUTE
 /** How many commands of the database one call may need: to follow each forward of two windows, and to delete it. */
 const MAX_COMMANDS = 4 * MAX_IDS + 20
-const roomy = { storeTimeout: '20s', idleTimeout: '2h' } as const
+const roomy = { idleTimeout: '2h' } as const
 
 export function chainsAreBounded({ setUp, backend: { commands } }: GuaranteeKit): void {
   describe('chains of new IDs are bounded', () => {

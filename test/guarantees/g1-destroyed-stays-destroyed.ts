@@ -90,7 +90,7 @@ export function destroyedStaysDestroyed({ setUp, atEveryPoint }: GuaranteeKit): 
 
     for (const [edge, crowd] of Object.entries(CROWDS))
       it(`a logout among 50 requests of one turn ends the session for whoever asks after it, over ${edge}`, async () => {
-        const { sessions, user } = await setUp({ storeTimeout: '20s' })
+        const { sessions, user } = await setUp()
         const other = await sessions.create({ user: { ...user, name: 'max' } })
         const strangers = times(5).map(() => ({ cookie: `session_id=${other.secret}` }))
         await crowd(sessions, async ask => {
@@ -112,7 +112,7 @@ export function destroyedStaysDestroyed({ setUp, atEveryPoint }: GuaranteeKit): 
       })
 
     it('of 100 gets in one turn with a logout, those that are asked for after it resolved find nothing', async () => {
-      const { sessions, user } = await setUp({ storeTimeout: '20s' })
+      const { sessions, user } = await setUp()
       const other = await sessions.create({ user: { ...user, name: 'max' } })
       const turn = () => new Promise<void>(resolve => setImmediate(resolve))
       for (const turns of times(4)) {
@@ -131,7 +131,7 @@ export function destroyedStaysDestroyed({ setUp, atEveryPoint }: GuaranteeKit): 
     })
 
     it('20 parallel logouts, touches, updates and renewals of one session leave nothing', async () => {
-      const { sessions, clock, user } = await setUp({ storeTimeout: '20s' })
+      const { sessions, clock, user } = await setUp()
       for (const _ of times(3)) {
         const session = await sessions.create({ user })
         clock.advance(5 * MINUTE)

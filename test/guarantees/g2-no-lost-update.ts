@@ -7,7 +7,7 @@ import { type Data, type GuaranteeKit, type SetUp, times } from '../support/guar
 export function noLostUpdate({ setUp, atEveryPoint }: GuaranteeKit): void {
   describe('G2: no lost update', () => {
     it('100 concurrent increments in one process give 100', async () => {
-      const { sessions } = await setUp({ storeTimeout: '20s' })
+      const { sessions } = await setUp()
       const session = await sessions.create({ data: { count: 0 } })
       await Promise.all(
         times(100).map(() =>
@@ -20,7 +20,7 @@ export function noLostUpdate({ setUp, atEveryPoint }: GuaranteeKit): void {
     })
 
     it('100 concurrent increments in four processes give 100', async () => {
-      const { sessions, manager } = await setUp({ storeTimeout: '20s' })
+      const { sessions, manager } = await setUp()
       const nodes = [sessions, manager(), manager(), manager()]
       const session = await sessions.create({ data: { count: 0 } })
       await Promise.all(
@@ -42,7 +42,7 @@ export function noLostUpdate({ setUp, atEveryPoint }: GuaranteeKit): void {
     })
 
     it('of 20 takers in two processes one gets the value', async () => {
-      const { sessions, manager } = await setUp({ storeTimeout: '20s' })
+      const { sessions, manager } = await setUp()
       const other = manager()
       const session = await sessions.create({ data: { flash: 'saved', kept: 1 } })
       const taken = await Promise.all(times(20).map(index => (index % 2 ? sessions : other).take(session, 'flash')))

@@ -106,7 +106,7 @@ export function endAllIsComplete({ setUp, atEveryPoint }: GuaranteeKit): void {
       })
 
     it('of 700 sessions that get new IDs all the while, on two nodes, none is left, nor any of what followed', async () => {
-      const { sessions, manager } = await setUp({ ...remembering, storeTimeout: '20s' })
+      const { sessions, manager } = await setUp(remembering)
       const nodes = [sessions, manager()]
       const owners = times(350).map(() => newUser())
       const latest: any[] = []

@@ -135,7 +135,7 @@ export function logOutEverywhereIsComplete({ setUp, atEveryPoint }: GuaranteeKit
     })
 
     it('gets that are asked for in the turn in which invalidateUser resolved find none of the user, all of the others', async () => {
-      const { sessions, manager, user } = await setUp({ storeTimeout: '20s' })
+      const { sessions, manager, user } = await setUp()
       const nodes = [sessions, manager()]
       const others = await Promise.all(times(10).map(() => sessions.create({ user: { id: newUser(), name: 'max' } })))
       for (const passwordVersion of [undefined, 2]) {
@@ -178,7 +178,7 @@ export function logOutEverywhereIsComplete({ setUp, atEveryPoint }: GuaranteeKit
     })
 
     it('invalidateUser beside 20 parallel regenerates, renewals and saves leaves nothing', async () => {
-      const { sessions, manager, user } = await setUp({ storeTimeout: '20s' })
+      const { sessions, manager, user } = await setUp()
       const other = manager()
       for (const _ of times(3)) {
         const held = await Promise.all(times(5).map(() => sessions.create({ user })))

@@ -69,7 +69,7 @@ export function newIdAtLogin({ setUp }: GuaranteeKit): void {
       ['by ID', (session: any) => session.secret],
     ] as const) {
       it(`20 parallel regenerates ${how} in two processes end in one successor or in none`, async () => {
-        const { sessions, manager, user } = await setUp({ storeTimeout: '20s' })
+        const { sessions, manager, user } = await setUp()
         const other = manager()
         const session = await sessions.create({ user })
         const results = await Promise.all(
@@ -82,7 +82,7 @@ export function newIdAtLogin({ setUp }: GuaranteeKit): void {
       })
 
       it(`20 parallel renewals ${how} in two processes all end in one successor`, async () => {
-        const { sessions, manager, user } = await setUp({ storeTimeout: '20s' })
+        const { sessions, manager, user } = await setUp()
         const other = manager()
         const session = await sessions.create({ user, data: { cart: 1 } })
         const results = await Promise.all(
@@ -94,7 +94,7 @@ export function newIdAtLogin({ setUp }: GuaranteeKit): void {
       })
 
       it(`20 parallel logins ${how} leave the old ID dead, and every one of them a session of its own`, async () => {
-        const { sessions, manager, user } = await setUp({ storeTimeout: '20s' })
+        const { sessions, manager, user } = await setUp()
         const other = manager()
         const before = await sessions.create()
         const logins = await Promise.all(

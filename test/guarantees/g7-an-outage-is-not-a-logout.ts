@@ -19,7 +19,7 @@ export function anOutageIsNotALogOut({ setUp, backend: { outage } }: GuaranteeKi
       await Promise.all(
         tries.map(async ({ name, how, fault, verb, run }) => {
           const where = `${name}: ${how}`
-          const at = await setUp({ rememberFor: '30d', storeTimeout: '20s' })
+          const at = await setUp({ rememberFor: '30d' })
           const login = await at.sessions.create({ user: at.user, data: { flash: 'hello' } })
           const held = { session: login, token: await at.sessions.issueRememberToken(login) }
           const isSilent = fault === faults.hang || fault === faults.lostReply
@@ -111,7 +111,7 @@ export function anOutageIsNotALogOut({ setUp, backend: { outage } }: GuaranteeKi
       })
 
     it('of many gets in one turn each keeps its own storeTimeout: who waits longer gets its session', async () => {
-      const { sessions, manager, store, user } = await setUp({ storeTimeout: '20s' })
+      const { sessions, manager, store, user } = await setUp()
       const held = await Promise.all(times(10).map(() => sessions.create({ user })))
       const hasty = manager({ storeTimeout: '50ms' })
       let answerAll = () => {}

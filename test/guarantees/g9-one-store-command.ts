@@ -57,7 +57,7 @@ export function oneStoreCommand({ setUp, backend: { commands } }: GuaranteeKit):
     })
 
     it('one write per interval, however many requests run in parallel; one read, however often a visit is asked', async () => {
-      const { sessions, store, clock, user } = await setUp({ storeTimeout: '20s' })
+      const { sessions, store, clock, user } = await setUp()
       const { secret } = await sessions.create({ user })
       clock.advance(3 * MINUTE)
       store.reset()
@@ -72,7 +72,7 @@ export function oneStoreCommand({ setUp, backend: { commands } }: GuaranteeKit):
 
     for (const [edge, crowd] of Object.entries(CROWDS))
       it(`no more than one call per request, and one command of the database for 1 or for 64 in one turn, over ${edge}`, async () => {
-        const { sessions, store, user } = await setUp({ storeTimeout: '20s' })
+        const { sessions, store, user } = await setUp()
         const held = await Promise.all(times(64).map(() => sessions.create({ user })))
         const cookies = held.map(({ secret }) => ({ cookie: `session_id=${secret}` }))
         await crowd(sessions, async ask => {
@@ -95,7 +95,7 @@ export function oneStoreCommand({ setUp, backend: { commands } }: GuaranteeKit):
       })
 
     it('1,000 parallel requests of one session write its visit down once', async () => {
-      const { sessions, store, clock } = await setUp({ storeTimeout: '20s' })
+      const { sessions, store, clock } = await setUp()
       const { secret } = await sessions.create()
       clock.advance(3 * MINUTE)
       store.reset()

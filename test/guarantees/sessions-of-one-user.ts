@@ -31,7 +31,7 @@ export function sessionsOfOneUser({ setUp }: GuaranteeKit): void {
     ] as const)(
       '50 simultaneous logins at one node with a limit of 3 that %s leave exactly 3',
       async (_, onLimit, allowed) => {
-        const { manager, user } = await setUp({ storeTimeout: '20s' })
+        const { manager, user } = await setUp()
         const sessions = manager({ limit: { max: 3, onLimit } })
         const logins = await Promise.allSettled(times(50).map(() => sessions.create({ user })))
         assert.equal(logins.filter(({ status }) => status === 'fulfilled').length, allowed)

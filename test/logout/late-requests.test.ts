@@ -4,7 +4,7 @@
 import { SessionManager, sessionId } from 'coatcheck'
 import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { BarrierStore } from '../support/barrier-store.ts'
 import { type AnyVisit, jar } from '../support/edge-service.ts'
 import { onlyHost } from '../support/only-host.ts'
@@ -106,6 +106,8 @@ describe('a request that asks for a new ID of a session that has ended', () => {
 
 describe('a late request brings nobody back by a remember token', () => {
   it('after its session got a new ID whose answer was lost: until the old ID leads on no more, on any node', async () => {
+    // Where an ID leads is remembered by this clock, and the wait goes to the last millisecond.
+    vi.useFakeTimers({ toFake: ['performance'] })
     for (const grace of [undefined, '10s'] as const) {
       const { visit, elsewhere, logIn, clock } = await browser()
       const cookies = await logIn(null, true)

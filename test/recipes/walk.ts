@@ -7,12 +7,12 @@ import { problemsOf, type RunningRecipe, startRecipe } from './recipe.ts'
 
 const MINUTE = 60_000
 // Whole seconds, rounded up: a session that a token began some milliseconds ago has a little more than 1800.
-const ID = /^session_id=[\w-]{43}; Max-Age=180[01]; Path=\/; HttpOnly; Secure; SameSite=Lax$/
+const ID = /^session_id=[\w-]{43}; Max-Age=1(?:79\d|80[01]); Path=\/; HttpOnly; Secure; SameSite=Lax$/
 /** What is news to the browser lives as long as the session may at most: 12 hours. */
-const NEWS = /^session_id=[\w-]{43}; Max-Age=4320[01]; Path=\/; HttpOnly; Secure; SameSite=Lax$/
+const NEWS = /^session_id=[\w-]{43}; Max-Age=43(?:19\d|20[01]); Path=\/; HttpOnly; Secure; SameSite=Lax$/
 /** Sent again after 16 minutes, with what is left of the 12 hours. */
 const AGAIN = /^session_id=[\w-]{43}; Max-Age=422[34]\d; Path=\/; HttpOnly; Secure; SameSite=Lax$/
-const TOKEN = /^remember_token=[^;]+; Max-Age=2592000; Path=\/; HttpOnly; Secure; SameSite=Lax$/
+const TOKEN = /^remember_token=[^;]+; Max-Age=259(?:19\d\d|2000); Path=\/; HttpOnly; Secure; SameSite=Lax$/
 
 /** A browser that asks in the words of the recipe. */
 class Visitor extends Client {

@@ -54,8 +54,7 @@ async function setUp(name: string, { onTestFinished }: TestContext) {
       })
       await Promise.all(failures)
     },
-    back: (session: Session) =>
-      until('the session being found again', () => sessions.get(session.secret), { timeout: 30_000 }),
+    back: (session: Session) => until('the session being found again', () => sessions.get(session.secret)),
   }
 }
 

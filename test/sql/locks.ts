@@ -2,7 +2,19 @@
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import { expect } from 'vitest'
+import { within } from '../support/deadlines.ts'
+import { failure } from '../support/failure.ts'
 import { until } from '../support/services/process.ts'
+import { NOW } from './records.ts'
+
+/** The error of a call that is given up at its server: on a busy machine one that has little time does not come so far. */
+export async function givenUp(work: (when: { now: number; deadline: number }) => unknown) {
+  for (let time = 200; ; time *= 2) {
+    const error = await failure(work({ now: NOW, deadline: within(time) }))
+    if (String(error.cause).endsWith('did not answer in time')) return error
+    expect(time, String(error.cause)).toBeLessThan(10_000)
+  }
+}
 
 /** A transaction that has begun: `run` runs a statement of it. */
 export interface Transaction {

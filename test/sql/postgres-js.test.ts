@@ -13,6 +13,7 @@ import { until } from '../support/services/process.ts'
 import { startProxy } from '../support/services/proxy.ts'
 import { postgresOf } from './databases.ts'
 import { isExact } from './exact.ts'
+import { givenUp } from './locks.ts'
 import { call, change, isLive, NOW, newKey, record } from './records.ts'
 import { partOfTheSuite } from './suite.ts'
 
@@ -108,7 +109,7 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
     }
   })
 
-  it('leaves a connection that falls silent by the socket that its page has copied', { timeout: 60_000 }, async () => {
+  it('leaves a connection that falls silent by the socket that its page has copied', async () => {
     const proxy = await startProxy(own.server.port)
     // Its types lack the socket.
     const options = { port: proxy.port, fetch_types: false, max: 1, backoff: () => 0.05, socket: watched } as object
@@ -118,12 +119,9 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
     await store.create(one, call())
     const before = proxy.connections()
     proxy.silence()
-    const write = failure(store.touch(one.key, NOW + 1, NOW + 9e6, { now: NOW, deadline: within(1000) }))
-    await until(
-      'an answer',
-      async () =>
-        expect(await store.read(one.key, { now: NOW, deadline: within(1000) })).toMatchObject({ key: one.key }),
-      { timeout: 30_000 },
+    const write = failure(store.touch(one.key, NOW + 1, NOW + 9e6, { now: NOW, deadline: within(2500) }))
+    await until('an answer', async () =>
+      expect(await store.read(one.key, { now: NOW, deadline: within(1000) })).toMatchObject({ key: one.key }),
     )
     expect(await write).toMatchObject({ outcome: 'unknown' })
     expect(proxy.connections()).toBeGreaterThan(before)
@@ -159,13 +157,10 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
         client.pipe(database).pipe(client)
       })
       const store = new PostgresStore(own.server.postgresJs({ port: await portOf(way), max: 1 }))
-      await store.read(newKey(), { now: NOW }) // connects, so that what follows meets the lock in time
+      await store.read(newKey(), { now: NOW }) // connects: the first connection
       const release = await own.locks.hold()
       const giveUp = async () =>
-        expect(await failure(store.read(newKey(), { now: NOW, deadline: within(300) }))).toMatchObject({
-          code: 'ERR_SESSION_STORE',
-          outcome: 'not-applied',
-        })
+        expect(await givenUp(when => store.read(newKey(), when))).toMatchObject({ outcome: 'not-applied' })
       try {
         await giveUp()
         await own.locks.nothingWaits()

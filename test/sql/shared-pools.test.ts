@@ -8,12 +8,12 @@ import mysql2 from 'mysql2'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { fromKnex, fromSequelize } from '../../examples/lent-connections.mjs'
-import { within } from '../support/deadlines.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { sharedMariadb } from '../support/services/mariadb.ts'
 import { sharedPostgres } from '../support/services/postgres.ts'
 import { mariadbOf, postgresOf } from './databases.ts'
-import { call, NOW, record } from './records.ts'
+import { givenUp } from './locks.ts'
+import { call, record } from './records.ts'
 
 const builder = createRequire(new URL('../support/drivers/package.json', import.meta.url))
 const MOST = 3
@@ -205,13 +205,9 @@ describeEngine('postgresql', 'a pool that a query builder shares with the store'
         const shared = await BUILDERS[name]!()
         const { store } = shared
         const one = record({ userId: '42' })
-        await store.create(one, { now: NOW })
+        await store.create(one, call())
         const release = await own.locks.hold()
-        const calls = [
-          store.read(one.key, { now: NOW, deadline: within(200) }),
-          store.delete(one.key, { now: NOW, deadline: within(200) }),
-        ]
-        for (const { status } of await Promise.allSettled(calls)) expect(status).toBe('rejected')
+        await Promise.all((['read', 'delete'] as const).map(verb => givenUp(when => store[verb](one.key, when))))
         await own.locks.nothingWaits().finally(release)
         expect(await store.read(one.key, call())).toEqual(one)
         const asked = Array.from({ length: 2 * MOST }, () => count(shared, 'given up'))

@@ -4,14 +4,14 @@ import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { within } from '../support/deadlines.ts'
 import { describeEngine } from '../support/services/engines.ts'
 import { startMariadb } from '../support/services/mariadb.ts'
 import { account, startPostgres } from '../support/services/postgres.ts'
 import { type Certificate, makeCertificate } from '../support/services/tls.ts'
 import { mariadbOf, postgresOf } from './databases.ts'
 import { isExact } from './exact.ts'
-import { call, NOW, newKey } from './records.ts'
+import { givenUp } from './locks.ts'
+import { call, newKey } from './records.ts'
 
 /** A session that began through `good` is an outage through `bad`, not absent, and lives on. */
 async function expectAnOutage(good: PostgresStore | MysqlStore, bad: PostgresStore | MysqlStore): Promise<void> {
@@ -73,7 +73,7 @@ describeEngine('postgresql', 'the PostgreSQL store over TLS', () => {
   it('ends at the server what was given up: the request to cancel goes over TLS as well', async () => {
     const store = new PostgresStore(encrypted(certificate, { max: 2 }))
     const release = await own.locks.hold()
-    await expect(store.read(newKey(), { now: NOW, deadline: within(300) })).rejects.toThrow()
+    await givenUp(when => store.read(newKey(), when))
     await own.locks.nothingWaits().finally(release)
     expect(await store.read(newKey(), call())).toBeNull()
   })

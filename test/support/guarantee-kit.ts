@@ -65,7 +65,11 @@ export interface Backend {
 /** What each guarantee is tested with. `open` is called once for each test and may answer the same store. */
 export function guaranteeKit(open: () => Store | Promise<Store>, backend: Backend = {}) {
   async function setUp(options: Options = {}) {
-    return { ...barrierManagers(await open(), options), user: { id: newUser(), name: 'ada' } }
+    // A test machine may stand still for a second.
+    return {
+      ...barrierManagers(await open(), { storeTimeout: '30s', ...options }),
+      user: { id: newUser(), name: 'ada' },
+    }
   }
   type SetUp = Awaited<ReturnType<typeof setUp>>
 

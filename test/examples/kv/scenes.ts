@@ -11,7 +11,7 @@ const times = (count: number) => Array.from({ length: count }, (_, index) => ind
 
 /** What a manager needs to be patient on a busy machine. */
 export const managerOf = (store: Store) =>
-  new SessionManager({ store, sweepInterval: false, storeTimeout: '30s', userIds: 'string', initial: INITIAL })
+  new SessionManager({ store, sweepInterval: false, storeTimeout: '1h', userIds: 'string', initial: INITIAL })
 
 /** @param open two connections to one database, asked once */
 export function kvScenes(

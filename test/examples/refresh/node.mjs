@@ -10,6 +10,7 @@ const ahead = Number(process.env.AHEAD ?? 0)
 const sessions = new SessionManager({
   store,
   now: () => Date.now() + ahead,
+  storeTimeout: '30s',
   initial: () => ({ ...leases(), access: '', refresh: '', isStale: true }),
 })
 

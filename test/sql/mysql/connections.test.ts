@@ -4,13 +4,12 @@ import { connect, type Socket } from 'node:net'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import type mysql from 'mysql2/promise'
 import { expect, it } from 'vitest'
-import { within } from '../../support/deadlines.ts'
 import { failure, survive } from '../../support/failure.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { startMariadb } from '../../support/services/mariadb.ts'
 import { until } from '../../support/services/process.ts'
 import { mariadbOf } from '../databases.ts'
-import { locksOfMariadb } from '../locks.ts'
+import { givenUp, locksOfMariadb } from '../locks.ts'
 import { proxiedMariadb } from '../proxied.ts'
 import { call, change, NOW, newKey, record } from '../records.ts'
 
@@ -83,7 +82,7 @@ describeEngine('mariadb', 'a connection of mysql2', () => {
     const release = await own.locks.hold(rowOf(one.key))
     // It says 0 for all of its first second.
     for (let turn = 0; turn < 4; turn++) {
-      await failure(store.update(one.key, 1, edit, { now: NOW, deadline: within(200) }))
+      await givenUp(when => store.update(one.key, 1, edit, when))
       await own.locks.nothingWaits()
     }
     await release()
@@ -104,7 +103,7 @@ describeEngine('mariadb', 'a connection of mysql2', () => {
     await until('an old connection', async () => expect(await age()).toBeGreaterThan(met + 3))
     // Nothing listens there: no connection takes the place of this one, and ends its statement.
     server.proxy.redirect(1)
-    await failure(store.update(one.key, 1, edit, { now: NOW, deadline: within(200) }))
+    await givenUp(when => store.update(one.key, 1, edit, when))
     await server.kill()
     await release().catch(() => {})
     await server.restart()
@@ -149,7 +148,7 @@ describeEngine('mariadb', 'a connection of mysql2', () => {
       const free = await elsewhere.hold(rowOf(one.key))
       const kept = same.update(one.key, 1, edit, call())
       own.server.proxy.redirect(other.port)
-      await failure(store.update(one.key, 1, edit, { now: NOW, deadline: within(300) }))
+      await givenUp(when => store.update(one.key, 1, edit, when))
       // Both are there once the one is free that was made in place of ours.
       for (const each of await Promise.all([pool.getConnection(), pool.getConnection()])) each.release()
       expect(await elsewhere.waiting()).toBe(1)

@@ -10,7 +10,7 @@ import { postgresOf } from '../databases.ts'
 import { proxiedPostgres } from '../proxied.ts'
 import { call, NOW, record } from '../records.ts'
 
-const short = () => ({ now: NOW, deadline: within(1000) })
+const short = () => ({ now: NOW, deadline: within(2000) })
 
 describeEngine('postgresql', 'an address that leads to a standby', () => {
   const own = postgresOf(proxiedPostgres)

@@ -2,7 +2,7 @@
 // Ports for private servers.
 import { randomInt } from 'node:crypto'
 import { createSocket } from 'node:dgram'
-import { createServer } from 'node:net'
+import { connect } from 'node:net'
 
 /**
  * Held until this process ends: one UDP socket for each port that was given.
@@ -22,10 +22,8 @@ export async function freePort() {
   for (;;) {
     const port = randomInt(10_000, 32_768)
     const claim = createSocket('udp4').unref()
-    if (!(await binds(claim, done => claim.bind({ port, address: '127.0.0.1', exclusive: true }, done)))) continue
-    const server = createServer()
-    if (await binds(server, done => server.listen({ port, host: '127.0.0.1', exclusive: true }, done))) {
-      await new Promise(resolve => server.close(resolve))
+    if (!(await binds(claim, port))) continue
+    if (!(await isTaken(port))) {
       claims.add(claim)
       return port
     }
@@ -34,13 +32,30 @@ export async function freePort() {
 }
 
 /**
- * @param {import('node:events').EventEmitter} socket
- * @param {(done: () => void) => void} bind
+ * @param {import('node:dgram').Socket} socket
+ * @param {number} port
  * @returns {Promise<boolean>}
  */
-function binds(socket, bind) {
+function binds(socket, port) {
   return new Promise(resolve => {
     socket.once('error', () => resolve(false))
-    bind(() => resolve(true))
+    socket.bind({ port, address: '127.0.0.1', exclusive: true }, () => resolve(true))
+  })
+}
+
+/**
+ * Whether a server listens there. Asked, not tried: a process that is started in this moment has each socket of ours for some
+ * time, and a port on which we listened would be taken for that long.
+ * @param {number} port
+ * @returns {Promise<boolean>}
+ */
+function isTaken(port) {
+  return new Promise(resolve => {
+    const socket = connect({ port, host: '127.0.0.1' })
+    socket.once('error', () => resolve(false))
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
   })
 }
