@@ -680,18 +680,8 @@ export const WRITING = faults({
       },
     }),
     'never lowers a minimum password version that holds',
-    'keeps the highest of the minimum password versions that are raised at once',
-  ],
-  'holds a minimum password version for as long as the last call says': [
-    ({ minPasswordVersions }, right) => ({
-      async deleteUser(userId, options, call) {
-        const ended = await right.deleteUser(userId, options, call)
-        const held = minPasswordVersions.get(userId)
-        if (held !== undefined) minPasswordVersions.set(userId, { ...held, until: options.minPasswordVersionUntil })
-        return ended
-      },
-    }),
     UNTIL,
+    'keeps the highest of the minimum password versions that are raised at once',
   ],
   'holds a minimum password version for ever': [(_, right) => ({ isStale: record => right.isStale(record, 0) }), UNTIL],
   'raises a minimum password version that has expired, and holds it on': [
