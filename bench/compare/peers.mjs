@@ -8,6 +8,7 @@ import { postgresChannel, redisChannel } from '../../examples/channels.mjs'
 import { leases, once } from '../../examples/once.mjs'
 import { watchSessions } from '../../examples/watch.mjs'
 import { nodeRedis, pgPool, storeOver } from '../clients.mjs'
+import { QUIET } from '../servers/better-auth.mjs'
 import {
   expressSession as expressMiddleware,
   fastifyHandler,
@@ -402,10 +403,7 @@ const withBetterAuth = optionsOf => async place => {
   const field = { type: /** @type {const} */ ('number'), required: false }
   const options = await optionsOf(place)
   const settings = /** @type {any} */ ({
-    secret: SECRET,
-    baseURL: 'http://127.0.0.1',
-    telemetry: { enabled: false },
-    logger: { disabled: true },
+    ...QUIET,
     rateLimit: { enabled: false },
     // Its own hash takes a tenth of a second. The wait is after the comparison with the old password.
     emailAndPassword: {
