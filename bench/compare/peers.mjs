@@ -4,17 +4,22 @@
 // has that). A handler reads the session, waits if it is told to (as for a query of its own), and then writes: `routes` has
 // that for all, and each library says how it reads, writes and ends a session.
 import { createSecretKey } from 'node:crypto'
-import { createServer } from 'node:http'
 import { postgresChannel, redisChannel } from '../../examples/channels.mjs'
 import { leases, once } from '../../examples/once.mjs'
 import { watchSessions } from '../../examples/watch.mjs'
 import { nodeRedis, pgPool, storeOver } from '../clients.mjs'
+import { QUIET } from '../servers/better-auth.mjs'
+import {
+  expressSession as expressMiddleware,
+  fastifyHandler,
+  koaSessionApp,
+  MINUTES_30,
+  registerFastifySession,
+  SECRET,
+} from '../servers/frameworks.mjs'
 import { coatcheck } from '../servers/serve.mjs'
 import { current, pass } from './gate.mjs'
 import { provider, refreshed } from './provider.mjs'
-
-const SECRET = 'a secret of more than thirty-two characters'
-const MINUTES_30 = 1_800_000
 
 /**
  * @typedef {{ url: string, kind: 'memory' | 'Redis' | 'PostgreSQL', limit?: number }} Place `limit`: the time limit of the
@@ -237,13 +242,7 @@ async function socketIo(place) {
 const withExpressSession = storeOf => async place => {
   const { default: expressSession } = await import('express-session')
   const store = await storeOf(place, expressSession)
-  const middleware = expressSession({
-    secret: SECRET,
-    resave: false,
-    saveUninitialized: false,
-    cookie: { maxAge: MINUTES_30 },
-    ...(store && { store }),
-  })
+  const middleware = await expressMiddleware(store)
   const io = await socketIo(place)
   // Login and logout as in "User login" of its README.
   const app = await express(request => {
@@ -280,53 +279,34 @@ const withExpressSession = storeOf => async place => {
 
 /** @param {(place: Place) => Promise<any>} storeOf @param {object} [options] @returns {Peer['make']} */
 const withFastifySession = (storeOf, options) => async place => {
-  const [{ default: fastify }, { default: cookie }, { default: session }] = await Promise.all([
-    import('fastify'),
-    import('@fastify/cookie'),
-    import('@fastify/session'),
-  ])
-  let listener = /** @type {any} */ (null)
-  const app = fastify({
-    serverFactory(handler) {
-      listener = handler
-      return createServer()
-    },
-  })
   const store = await storeOf(place)
-  app.register(cookie)
-  app.register(session, {
-    secret: SECRET,
-    saveUninitialized: false,
-    cookie: { secure: false, maxAge: MINUTES_30 },
-    ...(store && { store }),
-    ...options,
-  })
   const answer = routes()
-  app.all('/*', async (request, reply) => {
-    const logIn = async (/** @type {string} */ user, /** @type {number} */ passwordVersion) => {
-      await request.session.regenerate()
-      Object.assign(request.session, { user, passwordVersion })
-    }
-    /** @type {Handle} */
-    const handle = {
-      read: () => request.session,
-      logIn,
-      write: values => Object.assign(request.session, values),
-      logOut: () => request.session.destroy(),
-      async endOthers(user, passwordVersion) {
-        await logIn(user, passwordVersion)
-        await request.session.save()
-        await endOthers(store, request.session.sessionId, user, passwordVersion)
-      },
-      watch: () => store?.watching?.(request.session.sessionId),
-    }
-    const path = /^[^?]*/.exec(request.url)?.[0] ?? ''
-    if (path !== '/stream') return answer(path, handle, request)
-    reply.hijack()
-    await stream(reply.raw, handle)
+  return fastifyHandler(app => {
+    registerFastifySession(app, store, options)
+    app.all('/*', async (/** @type {any} */ request, /** @type {any} */ reply) => {
+      const logIn = async (/** @type {string} */ user, /** @type {number} */ passwordVersion) => {
+        await request.session.regenerate()
+        Object.assign(request.session, { user, passwordVersion })
+      }
+      /** @type {Handle} */
+      const handle = {
+        read: () => request.session,
+        logIn,
+        write: values => Object.assign(request.session, values),
+        logOut: () => request.session.destroy(),
+        async endOthers(user, passwordVersion) {
+          await logIn(user, passwordVersion)
+          await request.session.save()
+          await endOthers(store, request.session.sessionId, user, passwordVersion)
+        },
+        watch: () => store?.watching?.(request.session.sessionId),
+      }
+      const path = /^[^?]*/.exec(request.url)?.[0] ?? ''
+      if (path !== '/stream') return answer(path, handle, request)
+      reply.hijack()
+      await stream(reply.raw, handle)
+    })
   })
-  await app.ready()
-  return listener
 }
 
 /**
@@ -335,7 +315,6 @@ const withFastifySession = (storeOf, options) => async place => {
  * @returns {Peer['make']}
  */
 const withKoaSession = mapOf => async place => {
-  const [{ default: Koa }, { default: koaSession }] = await Promise.all([import('koa'), import('koa-session')])
   const map = await mapOf(place)
   const store = map.idOf
     ? map
@@ -344,10 +323,8 @@ const withKoaSession = mapOf => async place => {
         set: async (/** @type {string} */ key, /** @type {unknown} */ value) => map.set(key, JSON.stringify(value)),
         destroy: async (/** @type {string} */ key) => map.del(key),
       }
-  const app = new Koa()
+  const app = await koaSessionApp(store)
   app.silent = true
-  app.keys = [SECRET]
-  app.use(koaSession(/** @type {any} */ ({ store, maxAge: MINUTES_30 }), app))
   const answer = routes()
   app.use(async context => {
     const session = /** @type {any} */ (context.session)
@@ -426,10 +403,7 @@ const withBetterAuth = optionsOf => async place => {
   const field = { type: /** @type {const} */ ('number'), required: false }
   const options = await optionsOf(place)
   const settings = /** @type {any} */ ({
-    secret: SECRET,
-    baseURL: 'http://127.0.0.1',
-    telemetry: { enabled: false },
-    logger: { disabled: true },
+    ...QUIET,
     rateLimit: { enabled: false },
     // Its own hash takes a tenth of a second. The wait is after the comparison with the old password.
     emailAndPassword: {

@@ -27,6 +27,14 @@ export const memoryTables = () => ({
   verification: [],
 })
 
+/** What concerns no session. */
+export const QUIET = {
+  secret: SECRET,
+  baseURL: 'http://127.0.0.1',
+  telemetry: { enabled: false },
+  logger: { disabled: true },
+}
+
 /**
  * @param {Record<string, any>} options `database` or `secondaryStorage`
  * @param {{ migrate?: boolean }} [how] whether its tables have to be made and filled
@@ -46,10 +54,7 @@ export async function betterAuthServer(options, { migrate = false } = {}) {
     return context.json('ok')
   })
   const settings = /** @type {any} */ ({
-    secret: SECRET,
-    baseURL: 'http://127.0.0.1',
-    telemetry: { enabled: false },
-    logger: { disabled: true },
+    ...QUIET,
     plugins: [{ id: 'bench', endpoints: { logIn } }],
     session: { expiresIn: 1800, additionalFields: { value: { type: 'number', required: false } } },
     ...options,

@@ -7,7 +7,7 @@ import { idOf, pathOf, send, userOf } from './serve.mjs'
 
 export const SECRET = 'a secret of more than thirty-two characters'
 const SECONDS_30_MINUTES = 1800
-const MINUTES_30 = SECONDS_30_MINUTES * 1000
+export const MINUTES_30 = SECONDS_30_MINUTES * 1000
 
 /**
  * Express with the routes of all servers.
@@ -67,17 +67,16 @@ export const expressCoatcheck = ({ visits, stringify }) =>
     },
   })
 
+/** @param {any} store */
+export async function expressSession(store) {
+  const { default: session } = await import('express-session')
+  const cookie = { maxAge: MINUTES_30 }
+  return session({ secret: SECRET, resave: false, saveUninitialized: false, cookie, ...(store && { store }) })
+}
+
 /** @param {any} [store] */
 export async function expressSessionServer(store) {
-  const { default: expressSession } = await import('express-session')
-  const middleware = expressSession({
-    secret: SECRET,
-    resave: false,
-    saveUninitialized: false,
-    cookie: { maxAge: MINUTES_30 },
-    ...(store && { store }),
-  })
-  return expressApp(middleware, {
+  return expressApp(await expressSession(store), {
     login(request, response, next) {
       request.session.regenerate((/** @type {unknown} */ error) => {
         if (error) return next(error)
@@ -99,13 +98,13 @@ export async function expressSessionServer(store) {
 }
 
 /**
- * Fastify with the routes of all servers.
- * @param {(app: any) => unknown} register
- * @param {Record<'login' | 'profile' | 'write' | 'logout', (request: any, reply: any) => unknown>} routes
+ * Fastify as a handler of requests.
+ * @param {(app: any) => unknown} register what it is to know
+ * @returns {Promise<any>}
  */
-export async function fastifyApp(register, routes) {
+export async function fastifyHandler(register) {
   const { default: Fastify } = await import('fastify')
-  let handle = /** @type {any} */ (null)
+  let handle = null
   const app = Fastify({
     serverFactory: handler => {
       handle = handler
@@ -113,18 +112,28 @@ export async function fastifyApp(register, routes) {
     },
   })
   await register(app)
-  app.get('/profile', async (request, reply) => {
-    // Fastify sends an empty answer for null.
-    return (await routes.profile(request, reply)) ?? reply.type('application/json').send('null')
-  })
-  for (const name of /** @type {const} */ (['login', 'write', 'logout']))
-    app.post(`/${name}`, async (request, reply) => {
-      await routes[name](request, reply)
-      return { ok: true }
-    })
   await app.ready()
   return handle
 }
+
+/**
+ * Fastify with the routes of all servers.
+ * @param {(app: any) => unknown} register
+ * @param {Record<'login' | 'profile' | 'write' | 'logout', (request: any, reply: any) => unknown>} routes
+ */
+export const fastifyApp = (register, routes) =>
+  fastifyHandler(async app => {
+    await register(app)
+    app.get('/profile', async (request, reply) => {
+      // Fastify sends an empty answer for null.
+      return (await routes.profile(request, reply)) ?? reply.type('application/json').send('null')
+    })
+    for (const name of /** @type {const} */ (['login', 'write', 'logout']))
+      app.post(`/${name}`, async (request, reply) => {
+        await routes[name](request, reply)
+        return { ok: true }
+      })
+  })
 
 /** @param {{ visits: any, stringify: any }} parts */
 export const fastifyCoatcheck = ({ visits, stringify }) => {
@@ -140,22 +149,19 @@ export const fastifyCoatcheck = ({ visits, stringify }) => {
   })
 }
 
+/** @param {any} app @param {any} store @param {object} [options] more of them */
+export function registerFastifySession(app, store, options) {
+  const cookie = { secure: false, maxAge: MINUTES_30 }
+  app.register(import('@fastify/cookie'))
+  app.register(import('@fastify/session'), {
+    ...{ secret: SECRET, saveUninitialized: false, cookie, ...(store && { store }) },
+    ...options,
+  })
+}
+
 /** @param {any} [store] */
 export async function fastifySessionServer(store) {
-  const [{ default: fastifyCookie }, { default: fastifySession }] = await Promise.all([
-    import('@fastify/cookie'),
-    import('@fastify/session'),
-  ])
-  const register = (/** @type {any} */ app) => {
-    app.register(fastifyCookie)
-    app.register(fastifySession, {
-      secret: SECRET,
-      saveUninitialized: false,
-      cookie: { secure: false, maxAge: MINUTES_30 },
-      ...(store && { store }),
-    })
-  }
-  return fastifyApp(register, {
+  return fastifyApp(app => registerFastifySession(app, store), {
     async login(request) {
       await request.session.regenerate()
       request.session.user = userOf(request.url)
@@ -170,13 +176,20 @@ export async function fastifySessionServer(store) {
 
 /**
  * koa-session has no memory store of its own: without a store it keeps the data in the cookie.
- * @param {{ get(key: string): unknown, set(key: string, value: unknown): unknown, destroy(key: string): unknown }} store
+ * @typedef {{ get(key: string): unknown, set(key: string, value: unknown): unknown, destroy(key: string): unknown }} KoaStore
+ * @param {KoaStore} store
  */
-export async function koaSessionServer(store) {
+export async function koaSessionApp(store) {
   const [{ default: Koa }, { default: koaSession }] = await Promise.all([import('koa'), import('koa-session')])
   const app = new Koa()
   app.keys = [SECRET]
   app.use(koaSession(/** @type {any} */ ({ store, maxAge: MINUTES_30 }), app))
+  return app
+}
+
+/** @param {KoaStore} store */
+export async function koaSessionServer(store) {
+  const app = await koaSessionApp(store)
   app.use(async context => {
     const session = /** @type {any} */ (context.session)
     if (context.path === '/profile') {

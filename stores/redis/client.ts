@@ -117,7 +117,7 @@ function refuseOptions(client: Inner) {
     throw new TypeError(
       'the client reads from replicas (useReplicas, readonly, readOnly, scaleReads or role), where an ended session lives on: give the store a client that does not',
     )
-  const prefix = client._keyPrefix || options.keyPrefix || perNode?.keyPrefix
+  const prefix = client._keyPrefix || options.keyPrefix
   if (prefix) throw new TypeError(`remove keyPrefix ${quote(prefix)} from the client and pass prefix to RedisStore`)
 }
 

@@ -400,6 +400,10 @@ export const WRITING = faults({
     'ends a session once, and says so',
     "moves a session from one user to another: it leaves the first one's list",
   ],
+  'says of every session that it ended it': [
+    (_, right) => ({ delete: (key, call) => right.delete(key, call).then(() => true) }),
+    'ends a session once, and says so',
+  ],
   'says that it ended a session that was replaced': [
     (_, right) => {
       const replaced = new Set<string>()
@@ -676,6 +680,7 @@ export const WRITING = faults({
       },
     }),
     'never lowers a minimum password version that holds',
+    UNTIL,
     'keeps the highest of the minimum password versions that are raised at once',
   ],
   'holds a minimum password version for ever': [(_, right) => ({ isStale: record => right.isStale(record, 0) }), UNTIL],

@@ -1,5 +1,5 @@
 // examples/new-device.mjs behind a server.
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, beforeEach, expect, it } from 'vitest'
 import { isNewDevice } from '../../examples/new-device.mjs'
 import { listening } from '../support/listening.ts'
 
@@ -13,6 +13,7 @@ const { url, close } = await listening(async (request, response) => {
   response.end(JSON.stringify(isNew))
 })
 afterAll(close)
+beforeEach(() => rows.clear())
 
 class Browser {
   cookie = ''
@@ -35,7 +36,6 @@ it('tells a browser that is new to this user, but not the first one, nor one tha
 })
 
 it('keeps hashes that say nothing of the cookie or of another user, of 20 browsers at most', async () => {
-  rows.clear()
   const first = new Browser()
   await first.logIn(42n)
   await first.logIn(7n)
@@ -44,13 +44,13 @@ it('keeps hashes that say nothing of the cookie or of another user, of 20 browse
   expect(rows.get('42')).not.toEqual(rows.get('7'))
   for (let count = 0; count < 19; count += 1) expect(await new Browser().logIn(42n)).toBe(true)
   expect(await first.logIn(42n)).toBe(false)
-  await new Browser().logIn(42n)
+  const latest = new Browser()
+  for (const isNew of [true, false]) expect(await latest.logIn(42n)).toBe(isNew)
   expect(rows.get('42')).toHaveLength(20)
   expect(await first.logIn(42n)).toBe(false)
 })
 
 it('takes a cookie that is not one of ours for none', async () => {
-  rows.clear()
   const thief = Object.assign(new Browser(), { cookie: 'device_id=short; other_device_id=AAAAAAAAAAAAAAAAAAAAAA' })
   await thief.logIn(42n)
   expect(thief.cookie).toMatch(/^device_id=[\w-]{22}$/)

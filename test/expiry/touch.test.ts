@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import { grace, setUp, user } from '../support/manager-kit.ts'
-import { MINUTE, SECOND } from '../support/test-clock.ts'
+import { HOUR, MINUTE, SECOND } from '../support/test-clock.ts'
 
 it('a get writes the use down when the touch interval is over, unless it is told not to', async () => {
   const { sessions, store, clock } = setUp()
@@ -92,6 +92,15 @@ describe('the use in an interval', () => {
       return 'gone'
     })
     await expect(sessions.get(session.secret)).rejects.toThrow('a defect of the application')
+  })
+
+  it('tells of a clock that fails while it is written down', async () => {
+    let looks = Number.POSITIVE_INFINITY
+    const { sessions } = setUp({ rememberFor: '30d', now: () => (looks-- > 0 ? HOUR : Number.NaN) })
+    const token = await sessions.issueRememberToken(await sessions.create({ user }))
+    const { session } = (await sessions.redeemRememberToken(token))!
+    looks = 1
+    await expect(sessions.get(session.secret)).rejects.toThrow(/^now: expected epoch milliseconds/)
   })
 
   it('of a session that a remember token began is noted in its series once, at the first', async () => {

@@ -66,17 +66,6 @@ describe('an error', () => {
     for (const { prototype } of [SessionError, SessionStoreError])
       expect(Object.getOwnPropertyDescriptor(prototype, 'name')).toEqual({ value: prototype.name, ...usual })
   })
-
-  it('of the store says which call failed, whether it may have written, and what the store said', () => {
-    const cause = new Error('ECONNRESET')
-    expect(new SessionStoreError('update', 'unknown', 'down', { cause })).toMatchObject({
-      code: 'ERR_SESSION_STORE',
-      operation: 'update',
-      outcome: 'unknown',
-      status: 503,
-      cause,
-    })
-  })
 })
 
 describe('what console.error prints', () => {

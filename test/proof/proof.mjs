@@ -56,7 +56,9 @@ const [, , part] = process.argv
 if (part === undefined) process.exitCode = vitest(['--project', 'proof'])
 else if (Object.hasOwn(SEARCHES, part)) process.exitCode = search(/** @type {keyof typeof SEARCHES} */ (part))
 else if (part === 'stalls')
-  process.exitCode = vitest(['--project', 'rules', '--project', 'process'], { env: { COATCHECK_STALLS: '1' } })
+  process.exitCode = vitest(['--project', 'rules', '--project', 'process', '--sequence.shuffle.tests'], {
+    env: { COATCHECK_STALLS: '1' },
+  })
 else if (part === 'foreign') {
   process.argv.splice(2, 1)
   await import('./foreign/foreign.mjs')

@@ -220,13 +220,15 @@ describe('others who put themselves around writeHead', () => {
   })
 })
 
-describe.each([
-  ['without a response', false],
-  ['with a response object, as @fastify/websocket and express-ws make one', true],
-])('%s', (_name, hasResponse) => {
-  it('an upgrade finds the session, is guarded, and begins nothing', async () => {
-    const { http, sessions } = await upgrading()
+describe.each<[string, (request: IncomingMessage) => ServerResponse | undefined]>([
+  ['without a response', () => undefined],
+  ['with a response object, as @fastify/websocket and express-ws make one', request => new ServerResponse(request)],
+  ['with one whose head was written', request => new ServerResponse(request).writeHead(101)],
+])('%s', (_name, responseTo) => {
+  it('an upgrade finds the session, is guarded, and begins and prolongs nothing', async () => {
+    const { http, sessions, clock, calls } = await upgrading()
     const { secret } = await sessions.create(ada)
+    clock.now += 20 * 60_000
     const upgrade = (headers: string) =>
       http(`GET /socket HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${headers}\r\n`)
     expect(await upgrade(`Cookie: session_id=${secret}\r\nOrigin: http://localhost\r\n`)).toContain(
@@ -236,13 +238,14 @@ describe.each([
     for (const headers of ['Origin: http://evil.example\r\n', 'Sec-Fetch-Site: cross-site\r\n', 'Origin: null\r\n'])
       expect(await upgrade(`Cookie: session_id=${secret}\r\n${headers}`)).toContain('ERR_SESSION_CROSS_ORIGIN')
     expect(await sessions.list(42n)).toHaveLength(1)
+    expect(calls).not.toContain('touch')
   })
 
   async function upgrading() {
     const made = await serve((_visit, _request, response) => response.end())
     const { server, port } = await listening((_, response) => response.end())
     server.on('upgrade', async (request, socket) => {
-      const visit = made.visits.of(request, hasResponse ? new ServerResponse(request) : undefined)
+      const visit = made.visits.of(request, responseTo(request))
       const answer = await visit
         .get()
         .then(async session => `${session?.user?.name} ${await visit.logIn(ada).catch(error => error.code)}`)

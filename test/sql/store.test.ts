@@ -199,11 +199,13 @@ describeEngine('libsql', 'a logout everywhere in pieces', () => {
 describeEngine('libsql', 'a sweep in batches', () => {
   const dead = (key: string) => record({ key, expiresAt: NOW - 1e6 })
 
-  async function filled(rows: number) {
+  async function filled(rows: number, failing = -1) {
     const batches: number[] = []
     const made = await through((text, method, given) => {
+      const isDelete = method === 'run' && text.startsWith('DELETE')
+      if (isDelete && batches.length === failing) throw new Error('disk I/O error')
       const answer = given()
-      if (method === 'run' && text.startsWith('DELETE')) batches.push((answer as { changes: number }).changes)
+      if (isDelete) batches.push((answer as { changes: number }).changes)
       return answer
     })
     const one = dead('0'.repeat(46))
@@ -218,6 +220,11 @@ describeEngine('libsql', 'a sweep in batches', () => {
     const turns = await turnsOf(async () => expect(await store.sweep!(1e6, CALL)).toBe(601))
     expect(batches).toEqual([250, 250, 100, 0, 1, 0])
     expect(turns).toBeGreaterThanOrEqual(3)
+  })
+
+  it('says how many it has removed where a later one fails, and fails where it has removed none', async () => {
+    expect(await (await filled(600, 1)).store.sweep!(1e6, CALL)).toBe(250)
+    await expect((await filled(600, 0)).store.sweep!(1e6, CALL)).rejects.toMatchObject({ operation: 'sweep' })
   })
 })
 

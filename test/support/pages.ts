@@ -62,13 +62,15 @@ export function table(page: string, heading: string): string[][] {
       0,
       rest.findIndex(line => !line.startsWith('|')),
     )
-    .map(line =>
-      line
-        .split('|')
-        .slice(1, -1)
-        .map(cell => cell.trim()),
-    )
+    .map(cellsOf)
 }
+
+/** The cells of a row of a table. */
+export const cellsOf = (row: string) =>
+  row
+    .split('|')
+    .slice(1, -1)
+    .map(cell => cell.trim())
 
 /** A page without its blocks of code. */
 export const prose = (page: string) => read(page).replaceAll(FENCE, '')

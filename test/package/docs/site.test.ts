@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { llmsFull, llmsIndex } from '../../../docs/.vitepress/llms.mjs'
 import { DESCRIPTIONS, SECTIONS } from '../../../docs/.vitepress/pages.mjs'
-import { PAGES, read } from '../../support/pages.ts'
+import { cellsOf, PAGES, read } from '../../support/pages.ts'
 
 const OWN = PAGES.filter(page => page.startsWith('docs/'))
 const addressOf = (page: string) => page.replace(/^docs/, '').replace(/(?:index)?\.md$/, '')
@@ -22,12 +22,7 @@ describe('the table of the front page', () => {
       read(page)
         .split('\n')
         .filter(line => first.test(line))
-        .map(line =>
-          line
-            .split('|')
-            .slice(1, -1)
-            .map(cell => cell.trim()),
-        )
+        .map(cellsOf)
     const shown = rows('docs/index.md', /^\| [^|]+ \| \d/)
     expect(shown.length).toBeGreaterThan(4)
     for (const [library, ...counts] of shown) {
