@@ -47,9 +47,9 @@ export class MovingSessions extends KeptSessions {
     return super.load(sid)
   }
 
-  /** Moves a session first: the logout of a stranger finds nothing, and leaves nothing. */
+  /** Moves a session first: the logout of a stranger finds nothing, and leaves nothing. One that cannot move ends all the same. */
   override async destroy(held: Held): Promise<void> {
-    const isThere = (await this.load(held.sid)) !== null
+    const isThere = (await this.load(held.sid).catch(() => true)) !== null
     // The old record first: a slow load looks for it again after it has inserted the session.
     const destroying = this.#ask('destroy', held.sid)
     await destroying.catch(() => {})

@@ -92,11 +92,10 @@ export function linkTo(given: RedisClient, absent: string): Link {
     return connection.send(args, timeout, absent, send)
   }
   const isReady = () => (isPool ? client.isOpen : (client.isReady ?? client.status === 'ready'))
-  const status = () => (isIoredis ? ` (status '${client.status}')` : '')
   const link: Link = {
     server,
     isCluster: false,
-    notReady: () => (isReady() ? null : NOT_READY + status()),
+    notReady: () => (isReady() ? null : NOT_READY + (isIoredis ? ` (status '${client.status}')` : '')),
     send: (_, args, timeout) => (isPool ? throughPool(client, over, args, timeout) : over(client, args, timeout)),
     masters: () => [{ firstSlot: 0, send: (args, timeout) => link.send('', args, timeout) }],
   }
@@ -160,6 +159,8 @@ function clusterOf(client: Inner, over: Over): Partial<Link> {
       for (let firstSlot = 0; firstSlot < SLOTS; firstSlot++) {
         const master = masterOf(firstSlot) ?? lost()
         const send: Master['send'] = async (args, timeout) => {
+          // ioredis forgets a connection that is lost, and finds its master again by a key alone, or where it is told to look.
+          if (isIoredis && !nodeOf(master)) await new Promise(done => client.refreshSlotsCache!(done))
           const inner = nodeOf(master) ?? (await (client.nodeClient?.(master) ?? lost()))
           return over(inner.isReady === false ? lost() : inner, args, timeout)
         }

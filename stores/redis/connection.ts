@@ -20,6 +20,7 @@ export interface Inner {
   on?(event: string, listener: (node?: Inner) => void): unknown
   nodes?(role: string): Inner[]
   nodeClient?(node: unknown): Promise<Inner> | Inner
+  refreshSlotsCache?(done: (error: unknown) => void): void
   getMasterNode?(): unknown
   connect?(): Promise<unknown>
   destroy?(): unknown
@@ -169,9 +170,7 @@ export class Connection {
     this.#hear()
   }
 
-  isSilent(): boolean {
-    return this.#silentSince !== 0 && performance.now() > this.#silentSince + this.#patience && this.#mayLeave()
-  }
+  isSilent = () => this.#silentSince !== 0 && performance.now() > this.#silentSince + this.#patience && this.#mayLeave()
 
   /** At most once in a while, and never while the client makes a new one, or if it would make none. */
   #mayLeave(): boolean {

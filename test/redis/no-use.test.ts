@@ -247,6 +247,14 @@ describeEngine('redis', 'a connection of no use', () => {
     )
   })
 
+  it.concurrent.for(clients(CLUSTER))('is made anew if it was lost before the first call: %s', async (name, test) => {
+    const { sessions, servers, client } = await behindProxies(name, test)
+    // Connects to each master.
+    for (let key = 0; key < 100; key++) await client.get(`${key}`)
+    await servers[0]!.cli('CLIENT', 'KILL', 'TYPE', 'normal')
+    await until('a login', () => sessions.create(ada))
+  })
+
   it.concurrent('is left alone while its server is away, and node-redis goes on by itself', async test => {
     const { sessions, ...place } = await behindProxies('node-redis 6', test)
     const { secret } = await until('a login', () => sessions.create(ada))
