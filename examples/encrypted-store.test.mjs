@@ -67,3 +67,8 @@ it('goes on with a new secret, and ends no session by it', async () => {
   assert.equal((await after.get(first))?.data.illness, 'none')
   await Promise.all([before, reading, writing, after].map(sessions => sessions.close()))
 })
+
+it('takes secrets of 32 bytes alone, and one at least', () => {
+  for (const secrets of [[], [randomBytes(16)], [randomBytes(32), randomBytes(33)]])
+    assert.throws(() => encryptedStore(new MemoryStore(), secrets), /^TypeError: secrets: expected 32 bytes each$/)
+})

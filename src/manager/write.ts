@@ -212,7 +212,7 @@ export async function writeTouch(
   canFollow: boolean | null,
 ): Promise<AnySession | null> {
   const { touched } = context.local
-  const { id, record, isByOldId } = found
+  const { id, record } = found
   const wasOwed = isCookieOwed(context, record)
   const isCookieDue = wasOwed || isCookieDueAt(context, record, now)
   const { seenAt, expiresAt } = seen(context, record, now, canFollow === null ? wasOwed : isCookieDue && !canFollow)
@@ -229,7 +229,7 @@ export async function writeTouch(
   }
   if (outcome === 'gone') {
     const again = await find(context, id, now)
-    return again === null ? null : context.session({ ...again, isByOldId: isByOldId || again.isByOldId })
+    return again && context.session(again)
   }
   return context.session({ ...found, record: { ...record, seenAt, expiresAt } }, isCookieDue)
 }

@@ -125,6 +125,7 @@ describe('the model-based tests', () => {
   })
 
   it('find a fault with fast-check, and print its seed', async () => {
-    await expect(modelTest(fc, open, undefined, { seed: 1, runs: 500 })).rejects.toThrow(/seed: 1\b/)
+    // A seed whose counterexample is soon made smaller.
+    await expect(modelTest(fc, open, undefined, { seed: 3, runs: 500 })).rejects.toThrow(/seed: 3\b/)
   })
 })

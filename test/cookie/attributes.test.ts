@@ -71,21 +71,14 @@ describe('writing the cookie', () => {
   })
 
   it('takes a domain as long as a name may be, and one with a dot in front', () => {
-    for (const domain of [
-      LONGEST_DOMAIN,
-      'example.com',
-      '.example.com',
-      'a.b-c.d',
-      'x',
-      '127.0.0.1',
-      'XN--P1AI.example',
-    ])
+    for (const domain of [LONGEST_DOMAIN, '.example.com', 'a.b-c.d', 'x', '127.0.0.1', 'XN--P1AI.example'])
       expect(new SessionCookie({ domain }).serialize(session())).toContain(`; Domain=${domain}; `)
   })
 
   it('is removed with the attributes it was written with', () => {
-    expect(new SessionCookie({ domain: 'example.com', path: '/app' }).clear()).toBe(
-      'session_id=; Max-Age=0; Domain=example.com; Path=/app; Expires=Thu, 01 Jan 1970 00:00:00 GMT; HttpOnly; Secure; SameSite=Lax',
+    const options = { domain: 'example.com', path: '/app', sameSite: 'none', partitioned: true } as const
+    expect(new SessionCookie(options).clear()).toBe(
+      'session_id=; Max-Age=0; Domain=example.com; Path=/app; Expires=Thu, 01 Jan 1970 00:00:00 GMT; HttpOnly; Secure; Partitioned; SameSite=None',
     )
   })
 })

@@ -184,7 +184,7 @@ describe('devices', () => {
 })
 
 describe('a session', () => {
-  it('tells its times without being extended, and when it got a new ID', async () => {
+  it('tells its times without being extended, and when it got a new ID, of which it gets 32 in a few minutes', async () => {
     const ada = client()
     expect((await ada.send('GET', '/session')).body).toBeNull()
     await ada.login()
@@ -208,6 +208,8 @@ describe('a session', () => {
     expect((await ada.send('POST', '/session/rotate')).body).toBe('The session has a new ID.')
     expect(ada.cookies.get('session_id')).not.toBe(before)
     expect((await ada.send('GET', '/session')).body).toMatchObject({ createdAt: begun, rotatedAt: expect.any(Number) })
+    for (let ids = 1; ids < 32; ids += 1) await ada.send('POST', '/session/rotate')
+    expect(await ada.send('POST', '/session/rotate')).toMatchObject({ status: 409, body: { error: 'conflict' } })
   })
 })
 

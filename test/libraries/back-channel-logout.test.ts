@@ -111,6 +111,8 @@ it('ends the session that the provider names with its remember token, and no oth
   ])
   const byPassword = new Browser(node.url)
   await byPassword.send('POST', '/password')
+  const elsewhere = { issuer: 'https://other.example', sid: 'laptop' }
+  const { secret } = await node.sessions.create({ user: { id: 42n, name: 'ada' }, data: { oidc: elsewhere } })
   const token = laptop.cookies.get('remember_token')!
   await provider().logOut('ada', 'laptop')
   expect(await laptop.who()).toBeNull()
@@ -118,6 +120,7 @@ it('ends the session that the provider names with its remember token, and no oth
   again.cookies.set('remember_token', token)
   expect(await again.who()).toBeNull()
   expect(await Promise.all([...others, byPassword].map(each => each.who()))).toEqual(['ada', 'bob', 'ada'])
+  expect(await node.sessions.get(secret), 'a session of another provider').not.toBeNull()
 })
 
 it('ends all sessions and remember tokens of a user whom the provider names alone', async () => {
