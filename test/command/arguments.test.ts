@@ -43,6 +43,12 @@ describe('a command line', () => {
     else expect(said).toMatch(message)
   })
 
+  it('takes what is exactly at a limit', () => {
+    const given = ['--min-password-version', '4294967295', '--timeout', '1h']
+    const { minPasswordVersion, timeout } = parseArguments(['invalidate-user', '42', ...given]) as any
+    expect([minPasswordVersion, timeout]).toEqual([0xffff_ffff, 3_600_000])
+  })
+
   it('takes user IDs as text, in which every kind is exact', () => {
     for (const user of ['18446744073709551615', '0', 'ada', '0190b2c4-0000-7000-8000-000000000000'])
       expect(parseArguments(['invalidate-user', user])).toMatchObject({ command: 'invalidate-user', user })

@@ -179,5 +179,7 @@ describe('coatcheck doctor', () => {
     const { code, err } = await runCommand(['doctor', `postgres://app:${PASSWORD}@h/x`, 'more'])
     expect([code, err]).toEqual([2, expect.stringContaining('coatcheck doctor [URL]')])
     expect(err).not.toContain('hunter2')
+    const noTable = await runCommand(['doctor', 'postgres://h/x', '--table', 'a b'])
+    expect(noTable).toMatchObject({ code: 2, err: expect.stringContaining('--table: expected') })
   })
 })

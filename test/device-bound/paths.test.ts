@@ -179,14 +179,22 @@ describe('a refresh', () => {
     },
   )
 
-  it('goes on by the ID before a new one, since its browser may have no other yet', async () => {
-    const { browser } = boundService()
-    await browser.bind()
-    const late = browser.copy(browser.device)
-    await browser.page(async visit => void (await visit.regenerate()))
-    expect((await late.refresh()).status).toBe(200)
-    expect([await browser.user(), await late.user(), await late.loseValue().user()]).toEqual(['ada', 'ada', null])
-  })
+  it.each([
+    [undefined, 0],
+    [{ grace: '1m' }, 5 * MINUTE + 59_999],
+  ] as const)(
+    'goes on by the ID before a new one (%j), since its browser may have no other yet',
+    async (options, wait) => {
+      const { browser, clock } = boundService()
+      await browser.bind()
+      const late = browser.copy(browser.device)
+      await browser.page(async visit => void (await visit.regenerate(options)))
+      clock.advance(wait)
+      expect((await late.refresh()).status).toBe(200)
+      await browser.refresh()
+      expect([await browser.user(), await late.user(), await late.loseValue().user()]).toEqual(['ada', 'ada', null])
+    },
+  )
 })
 
 describe('both', () => {

@@ -179,6 +179,8 @@ describe('a request that cannot be judged', () => {
       expect(events).toEqual([{ type: 'ambiguous-cookie' }])
     }
     expect([old.asked, store.calls]).toEqual([[], []])
+    // One for each scope that a cookie has had is no attack.
+    expect((await one.ask([...planted.slice(1), OLD].join('; '))).name).toBe('ada')
   })
 
   it('with live cookies of ours of two users imports nothing', async () => {

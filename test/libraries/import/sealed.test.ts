@@ -66,6 +66,13 @@ describe('a token of Auth.js 5', () => {
     expect(told).toEqual([])
   })
 
+  it('is ended by a logout everywhere also where Auth.js has sealed it anew since, as it does again and again', async () => {
+    const { ask, clock, importer } = nodeOver(reader(), Date.now() - 10 * MINUTE)
+    await importer.invalidateUser(42n)
+    clock.now += 10 * MINUTE
+    expect((await ask(`${name}=${await token()}`)).session).toBeNull()
+  })
+
   it('is none where a piece is missing, too long, in another place, or there twice', async () => {
     const [first, second, third] = inPieces(name, await token({ picture: 'x'.repeat(6000) }), 3936)
     const { ask } = nodeOver(reader())
