@@ -34,7 +34,11 @@ const rowsOf = (file, more) => [
 const koa = (/** @type {string} */ file) => ({ label: 'koa-session', file, isSlow: true })
 const betterAuth = (/** @type {string} */ file) => ({ label: 'better-auth', file, ...everywhere, isSlow: true })
 
-const PREPARED = 'a prepared SELECT'
+/** @param {string} title @param {Table['engine']} engine @param {Table['missing']} missing @returns {Table} */
+const sqlTable = (title, engine, missing) => ({
+  ...{ title, engine, missing, floor: 'a prepared SELECT' },
+  rows: rowsOf('sql.mjs', [betterAuth('sql.mjs')]),
+})
 
 /** @type {Record<string, Table>} */
 export const TABLES = {
@@ -56,25 +60,7 @@ export const TABLES = {
     engine: redisEngine,
     rows: rowsOf('redis.mjs', [koa('redis.mjs'), betterAuth('redis.mjs')]),
   },
-  postgresql: {
-    title: 'PostgreSQL (pg)',
-    floor: PREPARED,
-    missing: () => missing('postgresql'),
-    engine: postgresEngine,
-    rows: rowsOf('sql.mjs', [betterAuth('sql.mjs')]),
-  },
-  mariadb: {
-    title: 'MariaDB (mysql2)',
-    floor: PREPARED,
-    missing: () => missing('mariadb'),
-    engine: mariadbEngine,
-    rows: rowsOf('sql.mjs', [betterAuth('sql.mjs')]),
-  },
-  sqlite: {
-    title: 'SQLite',
-    floor: PREPARED,
-    missing: () => null,
-    engine: sqliteEngine,
-    rows: rowsOf('sql.mjs', [betterAuth('sql.mjs')]),
-  },
+  postgresql: sqlTable('PostgreSQL (pg)', postgresEngine, () => missing('postgresql')),
+  mariadb: sqlTable('MariaDB (mysql2)', mariadbEngine, () => missing('mariadb')),
+  sqlite: sqlTable('SQLite', sqliteEngine, () => null),
 }

@@ -84,19 +84,22 @@ const prepared = database => {
   return statements((name, values) => (name === 'select' ? all[name].get(...values) : all[name].run(...values)))
 }
 
+/** @param {any} pool @param {Parameters<typeof statements>[0]} ask */
+async function byHandOver(pool, ask) {
+  await pool.query(TABLE)
+  await pool.query(INDEX)
+  return byHand(statements(ask))
+}
+
 const KINDS = {
   postgres: {
     async byHand() {
       const pool = await pgPool(url)
-      await pool.query(TABLE)
-      await pool.query(INDEX)
       const texts = Object.fromEntries(Object.entries(STATEMENTS).map(([name, text]) => [name, numbered(text)]))
-      return byHand(
-        statements(async (name, values) => {
-          const query = { name, text: /** @type {string} */ (texts[name]), values: /** @type {any[]} */ (values) }
-          return (await pool.query(query)).rows[0]
-        }),
-      )
+      return byHandOver(pool, async (name, values) => {
+        const query = { name, text: /** @type {string} */ (texts[name]), values: /** @type {any[]} */ (values) }
+        return (await pool.query(query)).rows[0]
+      })
     },
     store: async () => storeOver('Postgres', await pgPool(url)),
     peerStore: pgStore,
@@ -105,14 +108,10 @@ const KINDS = {
   mysql: {
     async byHand() {
       const pool = await mysqlPool(url)
-      await pool.query(TABLE)
-      await pool.query(INDEX)
-      return byHand(
-        statements(async (name, values) => {
-          const [rows] = await pool.execute(STATEMENTS[name], /** @type {any[]} */ (values))
-          return /** @type {any} */ (rows)[0]
-        }),
-      )
+      return byHandOver(pool, async (name, values) => {
+        const [rows] = await pool.execute(STATEMENTS[name], /** @type {any[]} */ (values))
+        return /** @type {any} */ (rows)[0]
+      })
     },
     store: async () => storeOver('Mysql', await mysqlPool(url)),
     peerStore: mysqlStore,

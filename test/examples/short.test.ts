@@ -111,9 +111,8 @@ example('logout-everywhere.mjs', running => {
     expect([await mine.whoami(), await second.whoami(), await third.whoami()]).toEqual(['ada', null, null])
     expect((await new Client(url).send('GET', '/profile', undefined, { Cookie: old })).body).toBeNull()
     expect((await second.login('ada', 'lovelace')).status).toBe(401)
-    const back = { oldPassword: 'babbage', newPassword: 'lovelace' }
     expect((await second.login('ada', 'babbage')).status).toBe(200)
-    expect((await second.send('POST', '/password', back)).status).toBe(200)
+    await second.send('POST', '/password', { oldPassword: 'babbage', newPassword: 'lovelace' })
   })
 })
 
