@@ -170,7 +170,9 @@ export class Connection {
     this.#hear()
   }
 
-  isSilent = () => this.#silentSince !== 0 && performance.now() > this.#silentSince + this.#patience && this.#mayLeave()
+  isSilent(): boolean {
+    return this.#silentSince !== 0 && performance.now() > this.#silentSince + this.#patience && this.#mayLeave()
+  }
 
   /** At most once in a while, and never while the client makes a new one, or if it would make none. */
   #mayLeave(): boolean {
