@@ -1,5 +1,4 @@
 import { createRequire } from 'node:module'
-import { setTimeout as wait } from 'node:timers/promises'
 import { SessionManager } from 'coatcheck'
 import { checkKind, HELP, parseArguments, type Run } from './arguments.ts'
 import { runCommand } from './commands.ts'
@@ -100,6 +99,6 @@ async function run(asked: Run, output: Output, io: Io, named: { name: string; se
   } finally {
     const close = async () => opened?.close()
     // A database that does not answer must not keep the command.
-    await Promise.race([close().catch(() => {}), wait(Math.min(CLOSING, limit.left))])
+    await new TimeLimit(Math.min(CLOSING, limit.left)).ask('close', close()).catch(() => {})
   }
 }
